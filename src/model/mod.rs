@@ -1,0 +1,7 @@
+//! Plain data: what a record is, in memory and on its way to disk. No files, no clock.
+
+mod record;
+mod vector;
+
+pub use record::{Body, Record, RowKind, VERSION_FIRST};
+pub use vector::{VectorSpace, normalise, pack_vector, unpack_vector};

@@ -1,0 +1,135 @@
+//! Every tunable number: unit, default, range, and where the number comes from.
+
+use std::time::Duration;
+
+/// When a commit is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Durability {
+    /// After the sync: an acknowledged commit survives a power cut. The default.
+    #[default]
+    Synced,
+    /// After the append; a timer syncs ([`StorageOptions::relaxed_sync_interval`]). A power cut may take back what
+    /// was acknowledged and already shown since the last sync; a killed process loses nothing.
+    Relaxed,
+}
+
+/// How the values of a stored vector are kept. Fixed when the database is created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum VectorElement {
+    /// 32-bit floats. The default: exact, and the fastest to score on common processors.
+    #[default]
+    F32,
+    /// 16-bit floats: half the bytes; scores move in the fourth decimal.
+    F16,
+}
+
+impl VectorElement {
+    /// Bytes of one value.
+    pub const fn bytes(self) -> usize {
+        match self {
+            VectorElement::F32 => 4,
+            VectorElement::F16 => 2,
+        }
+    }
+}
+
+/// Who runs checkpoints and merges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Maintenance {
+    /// A thread of the handle, started at the first threshold crossed. The default.
+    #[default]
+    Background,
+    /// The thread whose commit crossed the threshold, before its call returns. Deterministic: for tests.
+    Inline,
+    /// Nobody: only explicit calls, and writers once [`UNAPPLIED_LOGS_MAX`] logs wait.
+    Manual,
+}
+
+/// Settings of one storage handle.
+#[derive(Clone, Debug)]
+pub struct StorageOptions {
+    /// Create the database when there is none. Default: true, as SQLite does.
+    pub create: bool,
+    /// Refuse every write. Default: false.
+    pub read_only: bool,
+    /// When a commit is acknowledged. Default: [`Durability::Synced`].
+    pub durability: Durability,
+    /// How long a writer or an opener waits for another process. Default: 5 s, SQLite's customary busy timeout.
+    pub busy_timeout: Duration,
+    /// Time between two syncs under [`Durability::Relaxed`]. Default: 100 ms, a stated guess: the work of a tenth of a
+    /// second is at stake.
+    pub relaxed_sync_interval: Duration,
+    /// Bytes of the active log that trigger a checkpoint. Default: 4 MiB, range 64 KiB to 1 GiB: bounds the memory of
+    /// the table of unapplied rows and the time that an open takes to read the log (design 2.3).
+    pub checkpoint_bytes: u64,
+    /// Episodes of the active log that trigger a checkpoint. Default: 4,096, range 1 to 1,048,576 (design 2.3).
+    pub checkpoint_rows: u64,
+    /// How vectors are kept; used at creation, recorded, and checked against the record if given. Default: f32.
+    pub element: Option<VectorElement>,
+    /// Bytes of the catalog's page cache, a handle. Default: 32 MiB, range 1 MiB to 4 GiB (design 2.6; redb's own
+    /// default of 1 GiB is too much for an embedded handle).
+    pub catalog_cache_bytes: usize,
+    /// Allow a database on a network file system, where locks and maps may not work. Default: false.
+    pub allow_remote_fs: bool,
+    /// Who runs checkpoints and merges. Default: [`Maintenance::Background`].
+    pub maintenance: Maintenance,
+}
+
+impl Default for StorageOptions {
+    fn default() -> Self {
+        StorageOptions {
+            create: true,
+            read_only: false,
+            durability: Durability::Synced,
+            busy_timeout: Duration::from_secs(5),
+            relaxed_sync_interval: Duration::from_millis(100),
+            checkpoint_bytes: 4 << 20,
+            checkpoint_rows: 4096,
+            element: None,
+            catalog_cache_bytes: 32 << 20,
+            allow_remote_fs: false,
+            maintenance: Maintenance::Background,
+        }
+    }
+}
+
+/// Sealed logs above `log_applied` at which a writer checkpoints in line (design 2.3).
+pub const UNAPPLIED_LOGS_MAX: usize = 4;
+/// Segments of one size class that are merged into one (design 2.3: factor 8).
+pub const MERGE_FACTOR: usize = 8;
+/// Bytes above which a segment is not merged further. The notes on maps ask for segments of at most 64 MiB where
+/// possible, and a few hundred maps at most; a stated guess between the two.
+pub const MERGE_SEGMENT_BYTES_MAX: u64 = 256 << 20;
+/// Share of dead rows above which a segment is rewritten alone (the usual quarter).
+pub const REWRITE_DEAD_SHARE: f64 = 0.25;
+
+/// Dimension of a vector, at most (design 8).
+pub const DIMENSION_MAX: usize = 4096;
+/// Bytes of an episode's text, at most (design 8).
+pub const TEXT_BYTES_MAX: usize = 16 << 20;
+/// Bytes of a user, session, speaker, agent or key, at most (design 8).
+pub const NAME_BYTES_MAX: usize = 64 << 10;
+/// Bytes of an episode's metadata as JSON, at most. A stated guess: metadata describes, text tells.
+pub const METADATA_BYTES_MAX: usize = 1 << 20;
+/// Tags of an episode, at most (design 8).
+pub const TAGS_MAX: usize = 64;
+/// Episodes of a batch, at most (design 8).
+pub const BATCH_EPISODES_MAX: usize = 65_536;
+/// Encoded bytes of a batch, at most (design 8).
+pub const BATCH_BYTES_MAX: usize = 64 << 20;
+/// Length of a vector before normalisation, at least and at most (storage notes on simsimd: cosines of vectors
+/// beyond 1e18 or below 1e-23 are wrong; this range leaves a wide margin).
+pub const NORM_RANGE: std::ops::RangeInclusive<f32> = 1e-6..=1e6;
+
+/// Rows that the 1-bit scan hands to exact re-ranking, at least. Recall.md section 6: 400 hold 99.7 % of the exact
+/// top 20 of 100,000 rows.
+pub const RERANK_ROWS_MIN: usize = 400;
+/// Rows below which a scan reads full vectors and no codes: two 64 KiB blocks of 256-d vectors cost less than the
+/// detour. A stated guess, see `benches/scan.rs`.
+pub const EXACT_SCAN_ROWS_MAX: usize = 512;
+/// Vectors that must be at hand before the mean of a vector space is fixed and codes are written. Below, rows are
+/// scored exactly. A stated guess: the mean of 1,024 unit vectors is off by about 3 % of their spread.
+pub const CODEC_SAMPLE_MIN: usize = 1024;

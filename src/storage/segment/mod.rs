@@ -1,0 +1,107 @@
+//! Sealed, immutable files of rows (design 2.5; format-spec.md 3).
+//!
+//! Invariants: a published segment never changes; a cell, a text block and later a posting list hold rows of one user
+//! only; every byte that is read is covered by a checksum that was checked first.
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::ids::{EpisodeId, LogId, SegmentId, SessionNumber, UserNumber};
+use crate::model::{RowKind, VectorSpace};
+use crate::simd::codec::Codec;
+
+/// The scalar columns of one row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowHead {
+    pub id: EpisodeId,
+    pub version: u32,
+    pub kind: RowKind,
+    pub user: UserNumber,
+    /// The cluster that the row belongs to; 0 until cells are clustered.
+    pub cluster: u32,
+    pub session: SessionNumber,
+    pub ordinal: u64,
+    pub time: i64,
+    pub offset_minutes: i16,
+    pub record_time: i64,
+    pub first_record_time: i64,
+    pub expires: i64,
+    /// Whether the row has a vector. Rows without one have zeros in the vector columns.
+    pub has_vector: bool,
+    /// Bytes of the row's text (UTF-8), for statistics.
+    pub text_bytes: u32,
+}
+
+/// Where a writer takes its rows from: sorted by (user, kind, cluster, id, version), each pair (id, version) once.
+/// The writer passes over the rows once a column, so that nothing large is held at once.
+pub trait RowSource {
+    fn len(&self) -> usize;
+    fn head(&self, row: usize) -> Result<RowHead>;
+    /// Appends the stored bytes of the row's vector, if it has one, to `out` (cleared by the caller).
+    fn vector(&self, row: usize, out: &mut Vec<u8>) -> Result<()>;
+    /// The row's factor and code when they are already known for `codec` (a rewrite copies them): appends the code to
+    /// `out`, returns the factor. `None`: the writer encodes the vector.
+    fn code(&self, row: usize, codec: &Codec, out: &mut Vec<u8>) -> Result<Option<f32>>;
+    /// Appends the row's encoded body to `out` (cleared by the caller).
+    fn body(&self, row: usize, out: &mut Vec<u8>) -> Result<()>;
+}
+
+/// What a row adds to (or, negated, takes from) its user's live statistics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+pub struct Counts {
+    /// Rows.
+    pub rows: i64,
+    /// Rows with a vector.
+    pub vectors: i64,
+    /// Bytes of text.
+    pub text_bytes: i64,
+}
+
+/// The end of one version of one row, with the negative counts that go with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tombstone {
+    pub id: EpisodeId,
+    pub version: u32,
+    pub user: UserNumber,
+    /// When it was ended.
+    pub record_time: i64,
+    /// True when a later version replaces it (the row stays for `history`); false when the episode is deleted.
+    pub superseded: bool,
+    /// Never positive.
+    pub counts: Counts,
+}
+
+/// Everything of a new segment but its rows.
+#[derive(Debug)]
+pub struct SegmentInput<'a> {
+    pub id: SegmentId,
+    pub database: [u8; 16],
+    pub space: &'a VectorSpace,
+    /// `None`: no codes are written (the space's mean is not fixed yet).
+    pub codec: Option<&'a Codec>,
+    /// First and last log whose rows and tombstones are in here; of a rewrite: the hull of its inputs'.
+    pub logs: (LogId, LogId),
+    /// Segments that this one replaces. Empty after a checkpoint.
+    pub replaces: Vec<SegmentId>,
+    /// Users of the rows and tombstones, ascending by number.
+    pub users: Vec<(UserNumber, Arc<[u8]>)>,
+    /// Sessions of the rows, ascending by number.
+    pub sessions: Vec<(SessionNumber, UserNumber, String)>,
+    /// Ascending by (id, version).
+    pub tombstones: Vec<Tombstone>,
+}
+
+/// What the manifest records of a written segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentSummary {
+    pub bytes: u64,
+    /// CRC-32 of the footer, which covers every section's checksum table.
+    pub footer_crc: u32,
+    pub rows: u32,
+    /// Smallest and largest id of the rows (0, 0 when there are none).
+    pub ids: (u64, u64),
+}
+
+/// An open segment.
+#[derive(Debug)]
+pub struct Segment {}
