@@ -130,6 +130,19 @@ impl Error {
         self
     }
 
+    /// The same error for another caller of the same failed operation; the cause is kept as its text.
+    pub(crate) fn duplicate(&self) -> Error {
+        let source = self.0.source.as_ref().map(|cause| cause.to_string().into());
+        Error(Box::new(Inner {
+            kind: self.0.kind,
+            message: self.0.message.clone(),
+            file: self.0.file.clone(),
+            offset: self.0.offset,
+            id: self.0.id,
+            source,
+        }))
+    }
+
     /// What to act on.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind

@@ -9,7 +9,7 @@ pub enum Durability {
     /// After the sync: an acknowledged commit survives a power cut. The default.
     #[default]
     Synced,
-    /// After the append; a timer syncs ([`StorageOptions::relaxed_sync_interval`]). A power cut may take back what
+    /// After the append; a timer syncs (`relaxed_sync_interval`). A power cut may take back what
     /// was acknowledged and already shown since the last sync; a killed process loses nothing.
     Relaxed,
 }
@@ -44,7 +44,7 @@ pub enum Maintenance {
     Background,
     /// The thread whose commit crossed the threshold, before its call returns. Deterministic: for tests.
     Inline,
-    /// Nobody: only explicit calls, and writers once [`UNAPPLIED_LOGS_MAX`] logs wait.
+    /// Nobody: only explicit calls, and writers once four sealed logs wait.
     Manual,
 }
 
@@ -124,12 +124,32 @@ pub const BATCH_BYTES_MAX: usize = 64 << 20;
 /// beyond 1e18 or below 1e-23 are wrong; this range leaves a wide margin).
 pub const NORM_RANGE: std::ops::RangeInclusive<f32> = 1e-6..=1e6;
 
-/// Rows that the 1-bit scan hands to exact re-ranking, at least. Recall.md section 6: 400 hold 99.7 % of the exact
-/// top 20 of 100,000 rows.
-pub const RERANK_ROWS_MIN: usize = 400;
+/// Rows that the 1-bit scan hands to exact re-ranking, at least. Measured on 100,000 short chat turns of 256 values
+/// (`cargo bench --bench codes`): 400 hold 99.1 % of the exact top 10, 500 hold 99.6 %.
+pub const RERANK_ROWS_MIN: usize = 500;
 /// Rows below which a scan reads full vectors and no codes: two 64 KiB blocks of 256-d vectors cost less than the
 /// detour. A stated guess, see `benches/scan.rs`.
 pub const EXACT_SCAN_ROWS_MAX: usize = 512;
 /// Vectors that must be at hand before the mean of a vector space is fixed and codes are written. Below, rows are
 /// scored exactly. A stated guess: the mean of 1,024 unit vectors is off by about 3 % of their spread.
 pub const CODEC_SAMPLE_MIN: usize = 1024;
+/// Re-ranked rows for each row asked for, where that is more than [`RERANK_ROWS_MIN`]. From the same measurement:
+/// 400 rows for the top 10 and 20.
+pub const RERANK_ROWS_PER_HIT: usize = 40;
+
+/// Turns below which a batch is embedded by one thread: starting a thread costs about as much as embedding a few
+/// turns with the built-in model. A stated guess.
+pub const EMBED_TURNS_PER_THREAD: usize = 64;
+/// Texts handed to an embedder in one call, at most: bounds what a batch holds besides its rows. A stated guess.
+pub const EMBED_TURNS_PER_CALL: usize = 256;
+/// Tries of an update whose episode is changed by others between reading and writing it, at most. A stated guess.
+pub const UPDATE_TRIES_MAX: usize = 32;
+
+/// Ranked answers of a search, when not said.
+pub const TOP_K_DEFAULT: usize = 10;
+/// Ranked answers of a search, at most. A stated guess: more is a listing.
+pub const TOP_K_MAX: usize = 10_000;
+/// Episodes of one page of a listing, when not said.
+pub const LISTING_LIMIT_DEFAULT: usize = 100;
+/// Episodes of one page of a listing, at most: a batch's worth.
+pub const LISTING_LIMIT_MAX: usize = BATCH_EPISODES_MAX;

@@ -49,6 +49,12 @@ pub struct ZonedTime {
     pub offset_minutes: i16,
 }
 
+impl From<Timestamp> for ZonedTime {
+    fn from(time: Timestamp) -> ZonedTime {
+        ZonedTime::utc(time)
+    }
+}
+
 impl ZonedTime {
     /// The instant, written with offset zero.
     pub const fn utc(time: Timestamp) -> ZonedTime {

@@ -1,7 +1,9 @@
 //! Plain data: what a record is, in memory and on its way to disk. No files, no clock.
 
+mod episode;
 mod record;
 mod vector;
 
+pub use episode::{Episode, parse_metadata, print_metadata};
 pub use record::{Body, Record, RowKind, VERSION_FIRST};
 pub use vector::{VectorSpace, normalise, pack_vector, unpack_vector};

@@ -33,6 +33,22 @@ impl VectorSpace {
         }
         Ok(())
     }
+
+    /// Checks a caller's vector against this space and scales it to unit length.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Invalid`] for another dimension (both are named) and as [`normalise`] says.
+    pub fn admit(&self, vector: &mut [f32]) -> Result<()> {
+        if vector.len() != self.dimension as usize {
+            return Err(Error::invalid(format!(
+                "vector has {} values, the space {} of this database has {}",
+                vector.len(),
+                self.name,
+                self.dimension
+            )));
+        }
+        normalise(vector)
+    }
 }
 
 /// Checks `vector` (finite, norm within [`NORM_RANGE`]) and scales it to unit length.
@@ -134,6 +150,16 @@ mod tests {
         assert_eq!(f32_from_f16(f16_from_f32(0.1)), 0.099_975_586);
         assert_eq!(f32_from_f16(f16_from_f32(1.0 + 1.0 / 2048.0)), 1.0);
         assert_eq!(f32_from_f16(f16_from_f32(1.0 + 3.0 / 2048.0)), 1.0 + 2.0 / 1024.0);
+    }
+
+    #[test]
+    fn a_vector_of_another_dimension_names_both() {
+        let space = VectorSpace { name: "m".into(), dimension: 3, element: VectorElement::F32 };
+        let message = space.admit(&mut [1.0, 0.0]).unwrap_err().to_string();
+        assert!(message.contains("vector has 2 values") && message.contains("has 3"), "{message}");
+        let mut good = [0.0, 2.0, 0.0];
+        space.admit(&mut good).unwrap();
+        assert_eq!(good, [0.0, 1.0, 0.0]);
     }
 
     #[test]

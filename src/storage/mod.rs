@@ -2,13 +2,38 @@
 //!
 //! Invariant: only this module knows where an episode lies. What leaves it names episodes by id.
 
+mod active_log;
+pub mod bundle;
 pub mod catalog;
+mod checkpoint;
+mod clean;
+mod commit;
+pub mod dead;
+mod lock;
+pub mod log;
+mod masks;
+mod pending;
+mod queue;
+mod recovery;
+pub mod report;
+mod rewrite;
 pub mod segment;
+mod segment_file;
 pub mod snapshot;
+pub mod state;
 pub mod store;
 pub mod transaction;
+pub mod verify;
 pub mod vfs;
+mod view;
+pub mod wire;
+mod worker;
 
+pub use report::StoreStats;
 pub use snapshot::{Direction, Part, Snapshot};
 pub use store::{SpaceChoice, Store};
 pub use transaction::{Draft, EncodedRow, Transaction};
+pub use verify::Verification;
+
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,19 @@
 //! What a writer does under the writer lock.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ids::EpisodeId;
-use crate::model::{Body, Record};
+use crate::model::{Body, Record, VERSION_FIRST};
+
+use super::log::format::{KIND_END, KIND_ROW};
+use super::log::frame::{self, counts_of};
+use super::log::{BatchWriter, EndFrame, Op, RowFrame};
+use super::pending::Pending;
+use super::snapshot::Snapshot;
+use super::store::Shared;
+use super::wire;
 
 /// An episode's contents on the way in, before it has an id.
 #[derive(Clone, Debug)]
@@ -13,6 +22,7 @@ pub struct Draft {
     pub time: i64,
     pub offset_minutes: i16,
     pub ordinal: u64,
+    /// Microseconds since the epoch; `i64::MAX` for never.
     pub expires: i64,
     /// Stored bytes of the vector; empty for none.
     pub vector: Arc<[u8]>,
@@ -20,7 +30,12 @@ pub struct Draft {
 }
 
 /// A draft encoded to the bytes of its frame, all but the fields known only under the lock.
-pub struct EncodedRow {}
+#[derive(Debug)]
+pub struct EncodedRow {
+    record: Record,
+    body: Arc<[u8]>,
+    payload: Vec<u8>,
+}
 
 impl EncodedRow {
     /// Encodes outside any lock.
@@ -28,53 +43,195 @@ impl EncodedRow {
     /// # Errors
     /// `Limit` when a part is larger than the format allows.
     pub fn new(draft: Draft) -> Result<EncodedRow> {
-        let _ = draft;
-        todo!()
+        let body: Arc<[u8]> = wire::encode(&draft.body).into();
+        let record = Record {
+            id: EpisodeId::new(0),
+            version: 0,
+            user: draft.user,
+            time: draft.time,
+            offset_minutes: draft.offset_minutes,
+            record_time: 0,
+            first_record_time: 0,
+            ordinal: draft.ordinal,
+            expires: draft.expires,
+            vector: draft.vector,
+            body: draft.body,
+        };
+        let payload = frame::encode_row(&record, &body)?;
+        Ok(EncodedRow { record, body, payload })
     }
 
-    pub fn draft(&self) -> &Draft {
-        todo!()
+    /// The contents. Id, version and record times are zero.
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// Bytes that the row adds to its batch.
+    pub fn bytes(&self) -> usize {
+        self.payload.len()
     }
 }
 
 /// The state under the writer lock, and the batch being made.
 pub struct Transaction<'a> {
-    _lock: std::marker::PhantomData<&'a ()>,
+    shared: &'a Shared,
+    /// The state before the group, read when first asked for.
+    snapshot: &'a OnceCell<Snapshot>,
+    /// What earlier batches of the group wrote.
+    group: &'a Pending,
+    /// What this batch wrote.
+    batch: Pending,
+    ops: Vec<Op>,
+    writer: &'a mut BatchWriter,
+    next_id: u64,
+    record_time: i64,
 }
 
-impl Transaction<'_> {
-    /// The time that this batch is recorded with.
+impl<'a> Transaction<'a> {
+    pub(super) fn new(
+        shared: &'a Shared,
+        snapshot: &'a OnceCell<Snapshot>,
+        group: &'a Pending,
+        writer: &'a mut BatchWriter,
+        next_id: u64,
+        record_time: i64,
+    ) -> Self {
+        let (batch, ops) = (Pending::default(), Vec::new());
+        Transaction { shared, snapshot, group, batch, ops, writer, next_id, record_time }
+    }
+
+    /// What the batch did, and the first id that no row has after it.
+    pub(super) fn finish(self) -> (Vec<Op>, u64) {
+        (self.ops, self.next_id)
+    }
+
+    /// The time that this batch is recorded with: microseconds since the epoch.
     pub fn record_time(&self) -> i64 {
-        todo!()
+        self.record_time
+    }
+
+    /// The state before the group of batches that this one belongs to.
+    ///
+    /// # Errors
+    /// As [`super::Store::snapshot`].
+    pub fn before(&self) -> Result<&Snapshot> {
+        if self.snapshot.get().is_none() {
+            // Another thread cannot fill the cell: it belongs to this one.
+            let _ = self.snapshot.set(self.shared.snapshot()?);
+        }
+        Ok(self.snapshot.get().expect("set above"))
     }
 
     /// The live episode with this key, earlier batches of the same group and this batch included.
-    pub fn key(&self, _user: &[u8], _key: &str) -> Result<Option<EpisodeId>> {
-        todo!()
+    ///
+    /// # Errors
+    /// As [`super::Store::snapshot`].
+    pub fn key(&self, user: &[u8], key: &str) -> Result<Option<EpisodeId>> {
+        if let Some(id) = self.batch.user(user).and_then(|user| user.key(key)) {
+            return Ok(Some(id));
+        }
+        if let Some(id) = self.group.user(user).and_then(|user| user.key(key)) {
+            return Ok((!self.batch.masks(id)).then_some(id));
+        }
+        let id = self.before()?.key(user, key)?;
+        Ok(id.filter(|id| !self.batch.masks(*id) && !self.group.masks(*id)))
     }
 
     /// The latest version of a live episode.
-    pub fn get(&self, _id: EpisodeId) -> Result<Option<Arc<Record>>> {
-        todo!()
+    ///
+    /// # Errors
+    /// As [`super::Store::snapshot`].
+    pub fn get(&self, id: EpisodeId) -> Result<Option<Arc<Record>>> {
+        for layer in [&self.batch, self.group] {
+            if let Some(record) = layer.live(id) {
+                return Ok(Some(record.clone()));
+            }
+            if layer.masks(id) {
+                return Ok(None);
+            }
+        }
+        self.before()?.get(id)
     }
 
     /// The live episodes of a session.
-    pub fn session(&self, _user: &[u8], _session: &str) -> Result<Vec<EpisodeId>> {
-        todo!()
+    ///
+    /// # Errors
+    /// As [`super::Store::snapshot`].
+    pub fn session(&self, user: &[u8], session: &str) -> Result<Vec<EpisodeId>> {
+        let mut ids = self.before()?.session(user, session)?;
+        for layer in [self.group, &self.batch] {
+            ids.retain(|id| !layer.masks(*id));
+            let entries = layer.user(user).and_then(|user| user.session(session));
+            ids.extend(entries.into_iter().flatten().map(|entry| EpisodeId::new(entry.id)));
+        }
+        Ok(ids)
     }
 
     /// Adds a new episode.
-    pub fn insert(&mut self, _row: EncodedRow) -> Result<Arc<Record>> {
-        todo!()
+    ///
+    /// # Errors
+    /// `Limit` when the batch grows too large.
+    pub fn insert(&mut self, row: EncodedRow) -> Result<Arc<Record>> {
+        let id = EpisodeId::new(self.next_id);
+        self.next_id += 1;
+        self.row(row, id, VERSION_FIRST, self.record_time)
     }
 
     /// Adds the next version of a live episode; the one before is ended as superseded.
-    pub fn replace(&mut self, _old: &Record, _row: EncodedRow) -> Result<Arc<Record>> {
-        todo!()
+    ///
+    /// # Errors
+    /// `Limit` when the batch grows too large or the episode has too many versions.
+    pub fn replace(&mut self, old: &Record, row: EncodedRow) -> Result<Arc<Record>> {
+        let version = old
+            .version
+            .checked_add(1)
+            .ok_or_else(|| Error::limit("versions of one episode").of(old.id.get()))?;
+        self.end(old, true)?;
+        self.row(row, old.id, version, old.first_record_time)
     }
 
     /// Ends a live episode.
-    pub fn delete(&mut self, _old: &Record) -> Result<()> {
-        todo!()
+    ///
+    /// # Errors
+    /// `Limit` when the batch grows too large.
+    pub fn delete(&mut self, old: &Record) -> Result<()> {
+        self.end(old, false)
+    }
+
+    fn row(
+        &mut self,
+        mut row: EncodedRow,
+        id: EpisodeId,
+        version: u32,
+        first_record_time: i64,
+    ) -> Result<Arc<Record>> {
+        row.record.id = id;
+        row.record.version = version;
+        row.record.record_time = self.record_time;
+        row.record.first_record_time = first_record_time;
+        frame::set_row_identity(&mut row.payload, &row.record);
+        self.writer.frame(KIND_ROW, &row.payload)?;
+        let record = Arc::new(row.record);
+        self.take(Op::Row(RowFrame { record: record.clone(), body: row.body }));
+        Ok(record)
+    }
+
+    fn end(&mut self, old: &Record, superseded: bool) -> Result<()> {
+        let end = EndFrame {
+            id: old.id,
+            version: old.version,
+            user: old.user.clone(),
+            record_time: self.record_time,
+            superseded,
+            counts: counts_of(old).negated(),
+        };
+        self.writer.frame(KIND_END, &frame::encode_end(&end))?;
+        self.take(Op::End(end));
+        Ok(())
+    }
+
+    fn take(&mut self, op: Op) {
+        self.batch.apply(&op);
+        self.ops.push(op);
     }
 }

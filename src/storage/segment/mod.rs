@@ -3,6 +3,30 @@
 //! Invariants: a published segment never changes; a cell, a text block and later a posting list hold rows of one user
 //! only; every byte that is read is covered by a checksum that was checked first.
 
+mod blocks;
+mod bodies;
+mod columns;
+#[cfg(any(test, feature = "internals"))]
+pub mod example;
+mod format;
+#[cfg(test)]
+mod hostile;
+mod open;
+mod reader;
+mod sections;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod verify;
+mod writer;
+
+pub use format::ROW_HAS_VECTOR;
+pub use reader::{Rows, Segment};
+pub use tables::CodecParameters;
+pub use verify::Problem;
+pub use writer::write_segment;
+
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::Result;
@@ -102,6 +126,28 @@ pub struct SegmentSummary {
     pub ids: (u64, u64),
 }
 
-/// An open segment.
-#[derive(Debug)]
-pub struct Segment {}
+/// A contiguous run of rows of one user, kind and cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cell {
+    pub user: UserNumber,
+    pub kind: RowKind,
+    pub cluster: u32,
+    pub rows: Range<u32>,
+    /// Smallest and largest time of the rows.
+    pub min_time: i64,
+    pub max_time: i64,
+}
+
+impl Counts {
+    /// Adds `other`, part by part.
+    pub fn add(&mut self, other: &Counts) {
+        self.rows += other.rows;
+        self.vectors += other.vectors;
+        self.text_bytes += other.text_bytes;
+    }
+
+    /// Each part with the other sign.
+    pub fn negated(&self) -> Counts {
+        Counts { rows: -self.rows, vectors: -self.vectors, text_bytes: -self.text_bytes }
+    }
+}

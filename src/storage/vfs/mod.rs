@@ -3,6 +3,26 @@
 //! Invariants: no other module of the crate touches `std::fs` or maps a file. A path handed to a [`Vfs`] is made from
 //! the bundle's path and names that come from ids, never from file contents. Opening follows no symlink.
 
+mod backend;
+#[cfg(test)]
+mod conformance;
+mod inode;
+mod locks;
+mod map;
+mod memory;
+mod pages;
+mod planted;
+mod real;
+#[cfg(any(test, feature = "internals"))]
+pub mod sim;
+mod tree;
+
+pub use backend::CatalogBackend;
+pub use map::{MAP_ALIGNMENT, Map};
+pub use memory::MemoryVfs;
+pub use planted::PlantedBug;
+pub use real::RealVfs;
+
 use std::fmt::Debug;
 use std::io;
 use std::ops::Bound;
@@ -89,6 +109,21 @@ pub trait Vfs: Debug + Send + Sync + 'static {
     /// Waits.
     fn pause(&self, duration: Duration);
 
+    /// Whether a test planted this bug.
+    fn planted(&self, _bug: PlantedBug) -> bool {
+        false
+    }
+
+    /// The current time: microseconds since the Unix epoch.
+    fn now(&self) -> i64 {
+        crate::time::Timestamp::now().micros()
+    }
+
+    /// Fills `bytes` with random ones: salts and ids of databases.
+    fn random(&self, bytes: &mut [u8]) -> io::Result<()> {
+        getrandom::fill(bytes).map_err(|_| io::Error::other("the system gave no random bytes"))
+    }
+
     /// The id of this process, as others see it.
     fn process_id(&self) -> u32 {
         std::process::id()
@@ -119,7 +154,7 @@ pub trait VfsFile: Debug + Send + Sync + 'static {
     fn identity(&self) -> io::Result<FileIdentity>;
 
     /// Tries to take the whole-file lock; `false` when another open file holds it. Taking it again in another kind
-    /// converts it.
+    /// converts it; a refused conversion loses the lock held before, as under Linux.
     fn try_lock(&self, kind: LockKind) -> io::Result<bool>;
 
     /// Gives up the whole-file lock.
@@ -140,20 +175,26 @@ pub trait VfsFile: Debug + Send + Sync + 'static {
 }
 
 impl dyn VfsFile {
-    /// Fills `buffer` from `offset`; `UnexpectedEof` when the file ends before.
-    pub fn read_exact_at(&self, mut offset: u64, mut buffer: &mut [u8]) -> io::Result<()> {
-        while !buffer.is_empty() {
-            match self.read_at(offset, buffer) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(count) => {
-                    offset += count as u64;
-                    buffer = &mut buffer[count..];
-                }
+    /// Fills `buffer` from `offset` as far as the file goes; the bytes filled.
+    pub fn read_up_to(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match self.read_at(offset + filled as u64, &mut buffer[filled..]) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
+        Ok(filled)
+    }
+
+    /// Fills `buffer` from `offset`; `UnexpectedEof` when the file ends before.
+    pub fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        match self.read_up_to(offset, buffer)? == buffer.len() {
+            true => Ok(()),
+            false => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
     }
 
     /// Writes all of `bytes` at `offset`.
@@ -170,37 +211,5 @@ impl dyn VfsFile {
             }
         }
         Ok(())
-    }
-}
-
-/// The bytes of a sealed file: mapped, or held in memory. Cheap to clone.
-#[derive(Clone)]
-pub struct Map(MapKind);
-
-#[derive(Clone)]
-enum MapKind {
-    Heap(Arc<[u8]>),
-}
-
-impl Map {
-    /// Bytes held in memory.
-    pub fn from_bytes(bytes: Arc<[u8]>) -> Map {
-        Map(MapKind::Heap(bytes))
-    }
-}
-
-impl std::ops::Deref for Map {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        match &self.0 {
-            MapKind::Heap(bytes) => bytes,
-        }
-    }
-}
-
-impl Debug for Map {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Map({} bytes)", self.len())
     }
 }

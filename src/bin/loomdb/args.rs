@@ -1,0 +1,400 @@
+//! The arguments of every command, and the help that `loomdb --help` prints.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
+
+use crate::import::Format;
+
+const AFTER_HELP: &str = "\
+Examples:
+  loomdb demo
+  loomdb import agent.loom turns.jsonl chats.jsonl.gz --user alice --zone Europe/Paris
+  loomdb search agent.loom --user alice \"what did we decide about the kitchen?\" -k 5 --explain
+  loomdb add agent.loom --user alice --speaker Alice --session monday \"I moved to Porto\"
+  loomdb timeline agent.loom --user alice --since 2025-03-01T00:00:00Z --limit 20 --json
+
+What a command answers goes to stdout, everything else to stderr. With --json the answer is one JSON
+object on one line, with field names that stay.
+
+Times are RFC 3339 with a zone (2025-03-01T09:30:00+01:00). With --zone they may lack it, and a date
+alone is its midnight. --since is inclusive, --until exclusive.
+
+Exit codes:
+  0  done                                 5  locked by another process for too long
+  1  unexpected                           6  damaged, or `verify` found problems
+  2  bad argument or input                7  written by an unknown version or for other vectors
+  3  not found                            8  the machine refused (disk, permission)
+  4  above a documented limit             9  the handle broke: open again";
+
+/// An embedded on-disk database for the memory of agents.
+///
+/// Stores the turns of conversations, each under a user, and finds those that answer a question, with the reason.
+/// DB is the path of a database, a directory by custom named *.loom.
+#[derive(Debug, Parser)]
+#[command(name = "loomdb", version, after_help = AFTER_HELP, max_term_width = 100)]
+pub struct Cli {
+    /// Answer with one JSON object.
+    #[arg(long, global = true, help_heading = "Output")]
+    pub json: bool,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Import a bundled conversation, ask it six questions and show what is found.
+    Demo(Demo),
+    /// Create a database.
+    Init(Init),
+    /// Store one turn. Creates the database when there is none.
+    Add(Add),
+    /// Store turns or chats from files. Creates the database when there is none.
+    Import(Import),
+    /// Find the turns that answer a question.
+    Search(Search),
+    /// List a user's turns in the order of their time.
+    Timeline(Timeline),
+    /// Show one stored turn.
+    Get(One),
+    /// Show every version of one stored turn, oldest first.
+    History(One),
+    /// Write a new version of a stored turn; what is not named stays.
+    Update(Update),
+    /// Delete a turn, all versions of it, or a whole session.
+    Delete(Delete),
+    /// Count a user's turns.
+    Count(Whose),
+    /// List the users.
+    Users(Database),
+    /// Show counts and sizes of the database, and with --user the counts of one user.
+    Stats(Stats),
+    /// Read every byte and check it. Exits with 6 when something is wrong.
+    Verify(Database),
+    /// Move what the log holds into segments. Never needed: it happens by itself.
+    Checkpoint(Database),
+}
+
+/// Which database, and how it is opened.
+#[derive(Debug, Args)]
+pub struct Database {
+    /// The database.
+    #[arg(value_name = "DB")]
+    pub path: PathBuf,
+    #[command(flatten)]
+    pub opening: Opening,
+}
+
+/// How a database is opened.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Opening {
+    /// Seconds to wait for another process that holds the database.
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    #[arg(help_heading = "Opening")]
+    pub busy_timeout: Duration,
+    /// Refuse to write.
+    #[arg(long, help_heading = "Opening")]
+    pub read_only: bool,
+    /// Open a database on a network file system, where locks may not work.
+    #[arg(long, help_heading = "Opening")]
+    pub allow_remote_fs: bool,
+}
+
+/// A database and one of its users.
+#[derive(Debug, Args)]
+pub struct Whose {
+    #[command(flatten)]
+    pub database: Database,
+    /// Whose memory. An opaque name: case, spaces and every other byte count.
+    #[arg(long, short, value_name = "NAME")]
+    pub user: OsString,
+}
+
+#[derive(Debug, Args)]
+pub struct Demo {
+    /// Keep the database here. Without it, it lives in a temporary directory and is removed at the end.
+    #[arg(long, value_name = "DB")]
+    pub db: Option<PathBuf>,
+    /// Turns shown for each question.
+    #[arg(short = 'k', long, value_name = "N", default_value_t = 5)]
+    pub top_k: usize,
+}
+
+#[derive(Debug, Args)]
+pub struct Init {
+    #[command(flatten)]
+    pub database: Database,
+    /// What makes the vectors: the built-in model, or nothing (they are given with each turn).
+    #[arg(long, value_enum, default_value_t = EmbedderChoice::Builtin)]
+    pub embedder: EmbedderChoice,
+    /// Values of a vector, 1 to 4096.
+    #[arg(long, value_name = "N", required_if_eq("embedder", "none"))]
+    pub dimension: Option<u32>,
+    /// A name for the vectors that are given, such as the model and its version.
+    #[arg(long, value_name = "NAME", default_value = "external")]
+    pub space: String,
+    /// How vectors are kept.
+    #[arg(long, value_enum, default_value_t = Element::F32)]
+    pub element: Element,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EmbedderChoice {
+    /// The English model inside the program.
+    Builtin,
+    /// None.
+    None,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Element {
+    /// 32-bit floats.
+    F32,
+    /// 16-bit floats: half the bytes.
+    F16,
+}
+
+/// What is said of a turn besides its text.
+#[derive(Debug, Args)]
+pub struct Parts {
+    /// The session it belongs to.
+    #[arg(long, value_name = "NAME")]
+    pub session: Option<String>,
+    /// Who said it.
+    #[arg(long, value_name = "NAME")]
+    pub speaker: Option<String>,
+    /// The agent that stores it.
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// When it was said. Default for a new turn: now.
+    #[arg(long, value_name = "TIME")]
+    pub time: Option<String>,
+    /// The zone of a time without one: UTC, an offset, or a name such as Europe/Paris.
+    #[arg(long, value_name = "ZONE")]
+    pub zone: Option<String>,
+    /// A JSON object. An update merges it into what is there; null removes a field.
+    #[arg(long, value_name = "JSON")]
+    pub metadata: Option<String>,
+    /// A tag; may be repeated.
+    #[arg(long = "tag", value_name = "TAG")]
+    pub tags: Vec<String>,
+    /// The vector, a JSON list of numbers: for databases without an embedder.
+    #[arg(long, value_name = "JSON")]
+    pub vector: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Add {
+    #[command(flatten)]
+    pub whose: Whose,
+    /// A key of your own, unique per user: adding it again with the same content changes nothing.
+    #[arg(long, value_name = "KEY")]
+    pub key: Option<String>,
+    #[command(flatten)]
+    pub parts: Parts,
+    /// What was said; `-` reads it from stdin, without its last line break.
+    #[arg(value_name = "TEXT")]
+    pub text: String,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = IMPORT_HELP)]
+pub struct Import {
+    #[command(flatten)]
+    pub database: Database,
+    /// Files, plain or gzip; `-` is stdin.
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    /// Whose memory. Default: each conversation is its own user.
+    #[arg(long, short, value_name = "NAME")]
+    pub user: Option<OsString>,
+    /// The zone of times without one: UTC, an offset, or a name such as Europe/Paris. Default: UTC.
+    #[arg(long, value_name = "ZONE")]
+    pub zone: Option<String>,
+    /// The shape of the files.
+    #[arg(long, value_enum, default_value_t = Format::Auto)]
+    pub format: Format,
+    /// Put the caption of a picture behind the text, as [image: caption].
+    #[arg(long)]
+    pub captions: bool,
+}
+
+const IMPORT_HELP: &str = "\
+Turns: one JSON object a line.
+  conv_id     the conversation (required). The user, unless --user names one
+  turn_id     unique in the conversation (required). The key is conv_id/turn_id
+  text        what was said (required)
+  time        when the turn was said, or its session began (required, unless turn_time is there)
+  turn_time   when the turn was said; wins over time
+  session_id  the session becomes conv_id/session_id
+  idx         the place in the conversation, from 0: orders turns of one time
+  speaker     who said it
+  caption     what a shared picture shows: kept as metadata
+
+Chat: {\"messages\": [{\"role\", \"content\", \"timestamp\"}, ..]}, one conversation a line, or one over
+several lines.
+  role        the speaker
+  content     a string, or a list of parts with a text; a message without text is left out and counted
+  timestamp   RFC 3339, or a number of Unix seconds
+  The conversation's conversation_id or id is its session and, unless --user names one, its user; the
+  key is id/place. Without an id, --user is required and a hash of the first message stands for it.
+
+In keys and sessions a / or % inside an id is written %2F or %25.
+
+Batches of 4096 turns are stored whole or not at all. A bad line ends the import and is named together
+with the last line that is stored; a second run skips what is stored with the same content, and writes
+a new version of what has changed. A line may have up to 17 MiB.";
+
+#[derive(Debug, Args)]
+pub struct Search {
+    #[command(flatten)]
+    pub whose: Whose,
+    /// The question, in plain words. An empty one lists the newest turns.
+    #[arg(value_name = "QUERY", required_unless_present = "vector", conflicts_with = "vector")]
+    pub query: Option<String>,
+    /// Turns to find.
+    #[arg(short = 'k', long, value_name = "N", default_value_t = 10)]
+    pub top_k: usize,
+    #[command(flatten)]
+    pub filter: Filter,
+    /// Say how the answer was found: rows scanned and scored, bytes touched, microseconds.
+    #[arg(long)]
+    pub explain: bool,
+    /// Score every turn exactly instead of choosing candidates first. Slower; for comparison.
+    #[arg(long)]
+    pub exact: bool,
+    /// The vector of the question, a JSON list of numbers, instead of QUERY.
+    #[arg(long, value_name = "JSON")]
+    pub vector: Option<String>,
+}
+
+/// Hard limits on what is looked at.
+#[derive(Debug, Args)]
+pub struct Filter {
+    /// Only turns said at or after this time.
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<String>,
+    /// Only turns said before this time.
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<String>,
+    /// Only turns of this session.
+    #[arg(long, value_name = "NAME")]
+    pub session: Option<String>,
+    /// The zone of times without one: UTC, an offset, or a name such as Europe/Paris.
+    #[arg(long, value_name = "ZONE")]
+    pub zone: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Timeline {
+    #[command(flatten)]
+    pub whose: Whose,
+    /// Turns to list.
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 50)]
+    pub limit: usize,
+    #[command(flatten)]
+    pub filter: Filter,
+    /// Newest first.
+    #[arg(long)]
+    pub reverse: bool,
+    /// Go on where an earlier list ended: the `next` that it named.
+    #[arg(long, value_name = "CURSOR")]
+    pub cursor: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct One {
+    #[command(flatten)]
+    pub whose: Whose,
+    /// The id.
+    #[arg(value_name = "ID")]
+    pub id: u64,
+}
+
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("change").required(true).multiple(true)
+    .args(["text", "session", "speaker", "agent", "time", "metadata", "tags", "vector"]))]
+pub struct Update {
+    #[command(flatten)]
+    pub one: One,
+    /// The new text; `-` reads it from stdin, without its last line break.
+    #[arg(long, value_name = "TEXT")]
+    pub text: Option<String>,
+    #[command(flatten)]
+    pub parts: Parts,
+}
+
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("what").required(true).args(["id", "session"]))]
+pub struct Delete {
+    #[command(flatten)]
+    pub whose: Whose,
+    /// The id.
+    #[arg(value_name = "ID")]
+    pub id: Option<u64>,
+    /// Delete every turn of this session.
+    #[arg(long, value_name = "NAME")]
+    pub session: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Stats {
+    #[command(flatten)]
+    pub database: Database,
+    /// Also count this user's turns.
+    #[arg(long, short, value_name = "NAME")]
+    pub user: Option<OsString>,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds")?;
+    Duration::try_from_secs_f64(seconds).map_err(|_| "not a time to wait".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+    use clap::error::ErrorKind;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &[&str], expected: Result<(), ErrorKind>) {
+        let parsed = Cli::try_parse_from([&["loomdb"], line].concat());
+        assert_eq!(parsed.map(|_| ()).map_err(|error| error.kind()), expected);
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn commands_take_what_they_need_and_no_less() {
+        use ErrorKind::{ArgumentConflict, MissingRequiredArgument, UnknownArgument};
+        check(&["add", "db", "--user", "u", "hello", "--json"], Ok(()));
+        check(&["--json", "add", "db", "-u", "u", "--", "-hello"], Ok(()));
+        check(&["add", "db", "hello"], Err(MissingRequiredArgument));
+        check(&["search", "db", "hello"], Err(MissingRequiredArgument));
+        check(&["search", "db", "-u", "u"], Err(MissingRequiredArgument));
+        check(&["search", "db", "-u", "u", "--vector", "[1]"], Ok(()));
+        check(&["search", "db", "-u", "u", "q", "--vector", "[1]"], Err(ArgumentConflict));
+        check(&["get", "db", "--user", "u", "7"], Ok(()));
+        check(&["delete", "db", "--user", "u"], Err(MissingRequiredArgument));
+        check(&["delete", "db", "--user", "u", "7", "--session", "s"], Err(ArgumentConflict));
+        check(&["delete", "db", "--user", "u", "--session", "s"], Ok(()));
+        check(&["update", "db", "--user", "u", "7"], Err(MissingRequiredArgument));
+        check(&["update", "db", "--user", "u", "7", "--tag", "a"], Ok(()));
+        check(&["update", "db", "--user", "u", "7", "--zone", "UTC"], Err(MissingRequiredArgument));
+        check(&["init", "db", "--embedder", "none"], Err(MissingRequiredArgument));
+        check(&["init", "db", "--embedder", "none", "--dimension", "3"], Ok(()));
+        check(&["import", "db"], Err(MissingRequiredArgument));
+        check(&["import", "db", "a", "b", "--format", "chat", "--captions"], Ok(()));
+        check(&["stats", "db", "--users", "u"], Err(UnknownArgument));
+        check(&["users", "db", "--busy-timeout", "-1"], Err(UnknownArgument));
+        check(&["users", "db", "--busy-timeout=nan"], Err(ErrorKind::ValueValidation));
+        check(&["users", "db", "--busy-timeout", "0.5"], Ok(()));
+    }
+}

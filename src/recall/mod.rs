@@ -1,0 +1,23 @@
+//! The read path: `Query -> Plan -> Candidates -> Ranked -> Recall`, and the plain reads beside it.
+//!
+//! Invariants: every read names a user, and goes through one snapshot. What is returned as evidence is always the
+//! stored episodes. [`exhaustive`] is the definition: the ordinary path may miss, it never scores otherwise.
+
+mod answer;
+mod exhaustive;
+mod explain;
+mod plan;
+mod query;
+mod rank;
+mod read;
+mod rows;
+mod scan;
+mod timeline;
+
+pub(crate) use answer::search;
+pub use answer::{Hit, Recall};
+pub use explain::{Explain, Leg, StageMicros};
+pub use query::Query;
+pub(crate) use read::{get, history};
+pub(crate) use timeline::timeline;
+pub use timeline::{Cursor, Page, TimelineOptions};

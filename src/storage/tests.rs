@@ -1,0 +1,308 @@
+//! The storage handle on a disk in memory: what is written is read back, before and after every step of its life.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::vfs::sim::{Fault, FaultKind, SimVfs};
+use super::vfs::{MemoryVfs, Vfs};
+use super::{Direction, Draft, EncodedRow, Part, Snapshot, SpaceChoice, Store};
+use crate::error::ErrorKind;
+use crate::ids::EpisodeId;
+use crate::model::{Body, VectorSpace, pack_vector};
+use crate::options::{Maintenance, StorageOptions, VectorElement};
+
+fn space() -> VectorSpace {
+    VectorSpace { name: "test".into(), dimension: 4, element: VectorElement::F32 }
+}
+
+fn options() -> StorageOptions {
+    StorageOptions { maintenance: Maintenance::Manual, ..StorageOptions::default() }
+}
+
+fn open(vfs: &Arc<dyn Vfs>) -> Store {
+    Store::open(vfs.clone(), Path::new("/db.loom"), options(), SpaceChoice::Recorded(space()))
+        .unwrap()
+}
+
+fn memory() -> Arc<dyn Vfs> {
+    Arc::new(MemoryVfs::new())
+}
+
+fn draft(user: &str, text: &str, time: i64, key: Option<&str>) -> EncodedRow {
+    let vector = pack_vector(&[1.0, 0.0, 0.0, 0.0], VectorElement::F32);
+    EncodedRow::new(Draft {
+        user: user.as_bytes().into(),
+        time,
+        offset_minutes: 0,
+        ordinal: 0,
+        expires: i64::MAX,
+        vector: vector.into(),
+        body: Body {
+            text: text.into(),
+            session: Some("s".into()),
+            speaker: None,
+            agent: None,
+            key: key.map(str::to_owned),
+            metadata: String::new(),
+            tags: vec![],
+        },
+    })
+    .unwrap()
+}
+
+fn insert(store: &Store, user: &str, text: &str, time: i64, key: Option<&str>) -> EpisodeId {
+    let row = draft(user, text, time, key);
+    store.commit(move |transaction| transaction.insert(row)).unwrap().0.id
+}
+
+fn update(store: &Store, id: EpisodeId, text: &str, time: i64) {
+    let row = draft("u", text, time, Some("k"));
+    store
+        .commit(move |transaction| {
+            let old = transaction.get(id)?.unwrap();
+            transaction.replace(&old, row)
+        })
+        .unwrap();
+}
+
+fn delete(store: &Store, id: EpisodeId) {
+    store
+        .commit(move |transaction| {
+            let old = transaction.get(id)?.unwrap();
+            transaction.delete(&old)
+        })
+        .unwrap();
+}
+
+fn texts(store: &Store, user: &str) -> Vec<String> {
+    let snapshot = store.snapshot().unwrap();
+    let times = i64::MIN..i64::MAX;
+    let listed =
+        snapshot.timeline(user.as_bytes(), times, None, Direction::Ascending, 1000).unwrap();
+    let records = listed.iter().map(|(_, id)| snapshot.get(*id).unwrap().unwrap());
+    records.map(|record| record.body.text.clone()).collect()
+}
+
+/// Rows that a scan of the user meets.
+fn scanned(store: &Store, user: &str) -> usize {
+    scanned_by(&store.snapshot().unwrap(), user)
+}
+
+fn scanned_by(snapshot: &Snapshot, user: &str) -> usize {
+    let parts = snapshot.parts(user.as_bytes()).unwrap();
+    let count = parts.iter().map(|part| match part {
+        Part::Cell { rows, dead, .. } => rows.clone().filter(|row| !dead.contains(*row)).count(),
+        Part::Log { records } => records.len(),
+    });
+    count.sum()
+}
+
+#[test]
+fn rows_are_read_back_from_the_log_the_segments_and_after_reopening() {
+    let vfs = memory();
+    let store = open(&vfs);
+    insert(&store, "u", "b", 20, None);
+    insert(&store, "u", "a", 10, None);
+    insert(&store, "v", "x", 5, None);
+    assert_eq!(texts(&store, "u"), ["a", "b"]);
+    assert!(store.checkpoint().unwrap());
+    assert!(!store.checkpoint().unwrap(), "nothing is left to do");
+    insert(&store, "u", "c", 15, None);
+    assert_eq!(texts(&store, "u"), ["a", "c", "b"]);
+    drop(store);
+    let store = open(&vfs);
+    assert_eq!(texts(&store, "u"), ["a", "c", "b"]);
+    assert_eq!(texts(&store, "v"), ["x"]);
+    assert_eq!(scanned(&store, "u"), 3);
+    assert_eq!(store.snapshot().unwrap().users().unwrap().len(), 2);
+}
+
+#[test]
+fn a_second_handle_sees_commits_checkpoints_and_merges_at_once() {
+    let vfs = memory();
+    let (one, two) = (open(&vfs), open(&vfs));
+    for round in 0..20 {
+        let writer = if round % 2 == 0 { &one } else { &two };
+        insert(writer, "u", &format!("{round:02}"), round, None);
+        assert_eq!(texts(&one, "u").len() as i64, round + 1);
+        assert_eq!(texts(&two, "u").len() as i64, round + 1);
+        if round % 3 == 0 {
+            assert!(two.checkpoint().unwrap());
+        }
+    }
+    for round in 0..8 {
+        insert(&one, "u", "more", 100 + round, None);
+        one.checkpoint().unwrap();
+    }
+    let before = texts(&two, "u");
+    assert!(two.merge().unwrap() >= 8);
+    assert_eq!(two.merge().unwrap(), 0, "no class holds eight any more");
+    assert_eq!(texts(&one, "u"), before);
+    assert_eq!(texts(&two, "u"), before);
+}
+
+#[test]
+fn updates_keep_history_and_deletes_end_it() {
+    let vfs = memory();
+    for checkpoints in 0..16_u32 {
+        let store = open(&vfs);
+        let maybe = |bit: u32| {
+            if checkpoints & (1 << bit) != 0 {
+                store.checkpoint().unwrap();
+            }
+        };
+        let id = insert(&store, "u", "one", 1, Some("k"));
+        maybe(0);
+        update(&store, id, "two", 2);
+        maybe(1);
+        let snapshot = store.snapshot().unwrap();
+        assert_eq!(snapshot.key(b"u", "k").unwrap(), Some(id));
+        assert_eq!(texts(&store, "u"), ["two"]);
+        let versions = snapshot.versions(id).unwrap();
+        let read: Vec<_> = versions.iter().map(|record| &record.body.text[..]).collect();
+        assert_eq!(read, ["one", "two"]);
+        assert_eq!(snapshot.counts(b"u").unwrap().rows, 1);
+        assert_eq!(scanned(&store, "u"), 1);
+        drop(snapshot);
+        delete(&store, id);
+        maybe(2);
+        let snapshot = store.snapshot().unwrap();
+        assert!(snapshot.get(id).unwrap().is_none());
+        assert!(snapshot.versions(id).unwrap().is_empty());
+        assert_eq!(snapshot.key(b"u", "k").unwrap(), None);
+        assert!(snapshot.session(b"u", "s").unwrap().is_empty());
+        assert_eq!(snapshot.counts(b"u").unwrap(), Default::default());
+        assert_eq!(scanned(&store, "u"), 0);
+        maybe(3);
+    }
+    let store = open(&vfs);
+    store.checkpoint().unwrap();
+    assert!(texts(&store, "u").is_empty());
+}
+
+#[test]
+fn an_older_snapshot_keeps_what_was_ended_after_it() {
+    let vfs = memory();
+    let store = open(&vfs);
+    let ids: Vec<_> = (0..4).map(|turn| insert(&store, "u", "t", turn, None)).collect();
+    store.checkpoint().unwrap();
+    let mut snapshots = vec![store.snapshot().unwrap()];
+    for id in &ids {
+        delete(&store, *id);
+        snapshots.push(store.snapshot().unwrap());
+    }
+    for (ended, snapshot) in snapshots.iter().enumerate().rev().chain([(0, &snapshots[0])]) {
+        assert_eq!(scanned_by(snapshot, "u"), 4 - ended);
+        assert_eq!(snapshot.get(ids[0]).unwrap().is_none(), ended > 0);
+    }
+}
+
+#[test]
+fn a_deletion_takes_the_older_versions_out_of_the_segments() {
+    let vfs = memory();
+    let store = open(&vfs);
+    let id = insert(&store, "u", "one", 1, Some("k"));
+    insert(&store, "u", "other", 2, None);
+    store.checkpoint().unwrap();
+    // The version that the deletion ends never reaches a segment.
+    update(&store, id, "two", 3);
+    delete(&store, id);
+    store.checkpoint().unwrap();
+    assert!(store.snapshot().unwrap().place(id).unwrap().is_some());
+    store.merge().unwrap();
+    assert!(store.snapshot().unwrap().place(id).unwrap().is_none());
+    assert_eq!(texts(&store, "u"), ["other"]);
+}
+
+#[test]
+fn neighbours_follow_the_session_across_log_and_segments() {
+    let vfs = memory();
+    let store = open(&vfs);
+    let ids: Vec<_> = (0..6).map(|turn| insert(&store, "u", "t", turn * 10, None)).collect();
+    let check = |missing: usize| {
+        let snapshot = store.snapshot().unwrap();
+        let live: Vec<_> =
+            ids.iter().enumerate().filter(|(at, _)| *at != missing).map(|(_, id)| *id).collect();
+        assert_eq!(snapshot.session(b"u", "s").unwrap(), live);
+        for (at, id) in live.iter().enumerate() {
+            let before = at.checked_sub(1).map(|at| live[at]);
+            let expected = (before, live.get(at + 1).copied());
+            assert_eq!(snapshot.neighbours(*id).unwrap(), expected);
+        }
+    };
+    check(99);
+    store.checkpoint().unwrap();
+    check(99);
+    delete(&store, ids[3]);
+    check(3);
+    store.checkpoint().unwrap();
+    check(3);
+}
+
+#[test]
+fn a_failed_work_writes_nothing_and_spends_no_id() {
+    let vfs = memory();
+    let store = open(&vfs);
+    let row = draft("u", "lost", 1, None);
+    let failed = store.commit(move |transaction| {
+        transaction.insert(row)?;
+        Err::<(), _>(crate::error::Error::invalid("changed my mind"))
+    });
+    assert_eq!(failed.unwrap_err().kind(), ErrorKind::Invalid);
+    assert!(texts(&store, "u").is_empty());
+    assert_eq!(insert(&store, "u", "kept", 1, None).get(), 1);
+}
+
+#[test]
+fn another_vector_space_is_refused_by_name() {
+    let vfs = memory();
+    drop(open(&vfs));
+    let other = VectorSpace { name: "other".into(), dimension: 4, element: VectorElement::F32 };
+    let path = Path::new("/db.loom");
+    let error = Store::open(vfs, path, options(), SpaceChoice::Exactly(other)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Version);
+    assert!(error.to_string().contains("`test`") && error.to_string().contains("`other`"));
+}
+
+#[test]
+fn threads_share_commits_and_every_row_is_there_once() {
+    let vfs = memory();
+    let store = open(&vfs);
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let store = &store;
+            scope.spawn(move || {
+                for turn in 0..50 {
+                    insert(store, "u", &format!("{thread}/{turn}"), turn, None);
+                }
+            });
+        }
+    });
+    let mut read = texts(&store, "u");
+    read.sort();
+    read.dedup();
+    assert_eq!(read.len(), 400);
+}
+
+#[test]
+fn a_checkpoint_that_ran_out_of_space_anywhere_succeeds_once_there_is_some() {
+    for step in 0.. {
+        let disk = SimVfs::new();
+        let vfs: Arc<dyn Vfs> = Arc::new(disk.clone());
+        let store = open(&vfs);
+        insert(&store, "u", "a", 1, None);
+        let kind = FaultKind::Enospc;
+        disk.inject(Fault { at_call: disk.call_count() + step, kind, sticky: true });
+        let full = store.checkpoint();
+        let fired = disk.fault_fired().is_some();
+        disk.clear_faults();
+        insert(&store, "u", "b", 2, None);
+        assert!(store.checkpoint().unwrap(), "after a full disk from call {step} on");
+        assert_eq!(texts(&store, "u"), ["a", "b"]);
+        if !fired {
+            full.unwrap();
+            assert!(step > 10, "the faults met the checkpoint");
+            break;
+        }
+    }
+}
