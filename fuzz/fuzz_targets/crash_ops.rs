@@ -1,0 +1,7 @@
+//! See `bodies/crash_ops.rs`.
+#![no_main]
+
+#[path = "../bodies/mod.rs"]
+mod bodies;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| bodies::crash_ops::run(data));
