@@ -146,13 +146,12 @@ impl Shared {
         if writer.sealed().is_empty() {
             return Ok(());
         }
-        let rows = group.row_count();
         let after = self.append(log, &state, &writer)?;
         // A snapshot of the state before would make the view copy its table.
         drop(snapshot);
         self.absorb(log.id(), &state, after, &batches);
         drop(held);
-        self.note_growth(writer.end(), rows);
+        self.note_growth(writer.end());
         Ok(())
     }
 

@@ -306,3 +306,26 @@ fn a_checkpoint_that_ran_out_of_space_anywhere_succeeds_once_there_is_some() {
         }
     }
 }
+
+#[test]
+fn a_batch_counts_once_towards_the_threshold_of_a_checkpoint() {
+    let vfs = memory();
+    let options = StorageOptions {
+        maintenance: Maintenance::Inline,
+        checkpoint_rows: 10,
+        ..StorageOptions::default()
+    };
+    let space = SpaceChoice::Recorded(space());
+    let store = Store::open(vfs, Path::new("/db.loom"), options, space).unwrap();
+    let batch = |count: i64| {
+        let rows: Vec<_> = (0..count).map(|time| draft("u", "t", time, None)).collect();
+        store
+            .commit(move |transaction| {
+                rows.into_iter().try_for_each(|row| transaction.insert(row).map(drop))
+            })
+            .unwrap();
+        store.stats().unwrap().segments
+    };
+    assert_eq!(batch(6), 0, "six of ten rows");
+    assert_eq!(batch(4), 1, "ten rows");
+}

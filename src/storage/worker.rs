@@ -105,12 +105,12 @@ fn maintain(shared: &Shared) -> Result<()> {
 }
 
 impl Shared {
-    /// Called after a commit: the log ends at `end` now, and `rows` more rows lie in it.
-    pub fn note_growth(&self, end: u64, rows: u64) {
+    /// Called after a commit that the view has taken in: the log ends at `end` now.
+    pub fn note_growth(&self, end: u64) {
         let seen = self.view.lock().unwrap_or_else(|poison| poison.into_inner());
-        let before = seen.as_ref().map_or(0, |view| view.log_rows);
+        let rows = seen.as_ref().map_or(0, |view| view.log_rows);
         drop(seen);
-        if end < self.options.checkpoint_bytes && before + rows < self.options.checkpoint_rows {
+        if end < self.options.checkpoint_bytes && rows < self.options.checkpoint_rows {
             return;
         }
         self.bell.set_due(true);
