@@ -2,6 +2,10 @@
 
 use std::fmt;
 
+/// Numbers on disk (ids, sequence numbers, generations, positions) stay below this. A larger one is damage, and is
+/// refused where it is read, so that counting on from any accepted number cannot overflow.
+pub const NUMBER_END: u64 = 1 << 62;
+
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*

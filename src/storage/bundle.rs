@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::ids::{LogId, SegmentId};
+use crate::ids::{LogId, NUMBER_END, SegmentId};
 
 use super::catalog::{CatalogWriter, Meta};
 use super::lock;
@@ -350,7 +350,7 @@ fn numbers<'a>(names: &'a [String], suffix: &'a str) -> impl Iterator<Item = u64
     names.iter().filter_map(move |name| {
         let digits = name.strip_suffix(suffix)?;
         let number = u64::from_str_radix(digits, 16).ok()?;
-        (format!("{number:08x}") == digits).then_some(number)
+        (number < NUMBER_END && format!("{number:08x}") == digits).then_some(number)
     })
 }
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::ids::LogId;
+use crate::ids::{LogId, NUMBER_END};
 
 use super::vfs::VfsFile;
 
@@ -60,8 +60,11 @@ impl State {
         if bytes[..4] != MAGIC || crc != crc32fast::hash(&bytes[..60]) {
             return None;
         }
-        let mut words =
-            bytes[8..56].as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+        let words = bytes[8..56].as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+        if words.clone().any(|word| word >= NUMBER_END) {
+            return None;
+        }
+        let mut words = words;
         let mut word = || words.next().expect("six words");
         Some(State {
             generation: word(),
@@ -129,5 +132,7 @@ mod tests {
             broken[bit / 8] ^= 1 << (bit % 8);
             assert_eq!(State::decode(&broken), None, "bit {bit}");
         }
+        let beyond = State { durable_seq: NUMBER_END, ..state };
+        assert_eq!(State::decode(&beyond.encode()), None);
     }
 }

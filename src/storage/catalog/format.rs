@@ -5,7 +5,7 @@
 //! logs end in a CRC-32 over their key and the bytes before it, because an ordinary open of redb checks no page.
 
 use crate::error::{Error, Result};
-use crate::ids::{LogId, SegmentId, SessionNumber, UserNumber};
+use crate::ids::{LogId, NUMBER_END, SegmentId, SessionNumber, UserNumber};
 use crate::model::VectorSpace;
 use crate::options::VectorElement;
 use crate::storage::segment::Counts;
@@ -82,7 +82,11 @@ pub(super) fn decode_state(bytes: &[u8]) -> Result<(u64, LogId)> {
     if body.len() != STATE_BYTES {
         return Err(Error::corrupt("publish state length"));
     }
-    Ok((u64_at(body, 0), LogId::new(u64_at(body, 8))))
+    let (generation, log_applied) = (u64_at(body, 0), u64_at(body, 8));
+    if generation.max(log_applied) >= NUMBER_END {
+        return Err(Error::corrupt("number in the publish state"));
+    }
+    Ok((generation, LogId::new(log_applied)))
 }
 
 pub(super) fn encode_facts(meta: &Meta) -> Vec<u8> {
@@ -116,6 +120,9 @@ pub(super) fn decode_facts(state: (u64, LogId), bytes: &[u8]) -> Result<Meta> {
         || facts.codec_mean.as_ref().is_some_and(|mean| mean.len() != space.dimension as usize)
     {
         return Err(Error::corrupt("meta holds an impossible dimension"));
+    }
+    if [facts.next_segment, facts.next_user, facts.next_session].iter().any(|n| *n >= NUMBER_END) {
+        return Err(Error::corrupt("number in meta"));
     }
     Ok(Meta {
         database: facts.database,
@@ -156,7 +163,12 @@ pub(super) fn decode_manifest(segment: u64, bytes: &[u8]) -> Result<ManifestRow>
         dead_version: u32_at(body, 24),
         ids: (u64_at(body, 32), u64_at(body, 40)),
     };
-    if row.dead_rows > row.rows || row.deleted_rows > row.dead_rows || row.ids.0 > row.ids.1 {
+    if row.dead_rows > row.rows
+        || row.deleted_rows > row.dead_rows
+        || row.ids.0 > row.ids.1
+        || row.dead_version == u32::MAX
+        || row.ids.1.max(row.bytes).max(segment) >= NUMBER_END
+    {
         return Err(Error::corrupt("manifest row contradicts itself").of(segment));
     }
     Ok(row)

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use crate::error::{Error, Result};
-use crate::ids::{CommitSeq, LogId};
+use crate::ids::{CommitSeq, LogId, NUMBER_END};
 
 pub const MAGIC: [u8; 8] = *b"\x89LOG\r\n\x1a\n";
 pub const VERSION_MAJOR: u16 = 1;
@@ -111,6 +111,10 @@ impl LogHeader {
         if header.database != *database {
             return Err(Error::corrupt("log of another database"));
         }
+        let numbers = [header.log.get(), header.previous_end, header.first_seq, header.next_id];
+        if numbers.iter().any(|number| *number >= NUMBER_END) {
+            return Err(Error::corrupt("number in a log header"));
+        }
         Ok(header)
     }
 }
@@ -202,8 +206,9 @@ impl Mark {
         bytes
     }
 
-    pub fn decode(bytes: &[u8; MARK_BYTES]) -> Mark {
-        Mark {
+    /// `None` when a number in it is one that no writer gives.
+    pub fn decode(bytes: &[u8; MARK_BYTES]) -> Option<Mark> {
+        let mark = Mark {
             start: u64_at(bytes, 0..8),
             bytes: u64_at(bytes, 8..16),
             crc: u32_at(bytes, 16..20),
@@ -211,7 +216,9 @@ impl Mark {
             durable_seq: u64_at(bytes, 24..32),
             durable_end: u64_at(bytes, 32..40),
             next_id: u64_at(bytes, 40..48),
-        }
+        };
+        let numbers = [mark.durable_seq, mark.durable_end, mark.next_id];
+        numbers.iter().all(|number| *number < NUMBER_END).then_some(mark)
     }
 }
 
@@ -266,6 +273,25 @@ mod tests {
             let mut bytes = header().encode();
             bytes[bit / 8] ^= 1 << (bit % 8);
             assert!(LogHeader::decode(&bytes, LogId::new(12), &[7; 16]).is_err(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn a_number_from_which_counting_on_would_overflow_is_refused() {
+        let fields: [fn(&mut LogHeader) -> &mut u64; 3] =
+            [|h| &mut h.previous_end, |h| &mut h.first_seq, |h| &mut h.next_id];
+        for field in fields {
+            for (number, good) in [(NUMBER_END - 1, true), (NUMBER_END, false), (u64::MAX, false)] {
+                let mut header = header();
+                *field(&mut header) = number;
+                let read = LogHeader::decode(&header.encode(), LogId::new(12), &[7; 16]);
+                assert_eq!(read.is_ok(), good, "{number}");
+            }
+        }
+        for word in 3..6 {
+            let mut bytes = [0; MARK_BYTES];
+            bytes[word * 8..][..8].copy_from_slice(&NUMBER_END.to_le_bytes());
+            assert_eq!(Mark::decode(&bytes), None, "word {word}");
         }
     }
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::ids::EpisodeId;
+use crate::ids::{EpisodeId, NUMBER_END};
 use crate::model::{Body, Record};
 use crate::options::NAME_BYTES_MAX;
 use crate::storage::segment::Counts;
@@ -136,8 +136,8 @@ fn decode_row(payload: &[u8]) -> Result<RowFrame> {
     let (user, rest) = rest.split_at(lengths[0]);
     let (body, vector) = rest.split_at(lengths[1]);
     let version = u32_at(AT_VERSION);
-    if id.get() == 0 || version == 0 {
-        return Err(Error::corrupt("id or version zero in a row frame"));
+    if !are_numbers(id, version) {
+        return Err(Error::corrupt("id or version of a row frame"));
     }
     let decoded: Body = wire::decode(body).map_err(|error| error.of(id.get()))?;
     Ok(RowFrame {
@@ -158,6 +158,11 @@ fn decode_row(payload: &[u8]) -> Result<RowFrame> {
     })
 }
 
+/// Whether a writer can have given `id` and `version`.
+fn are_numbers(id: EpisodeId, version: u32) -> bool {
+    (1..NUMBER_END).contains(&id.get()) && (1..u32::MAX).contains(&version)
+}
+
 fn decode_end(payload: &[u8]) -> Result<EndFrame> {
     let Some((head, rest)) = payload.split_first_chunk::<END_HEAD_BYTES>() else {
         return Err(Error::corrupt(format!("end frame of {} bytes", payload.len())));
@@ -170,7 +175,7 @@ fn decode_end(payload: &[u8]) -> Result<EndFrame> {
         return Err(Error::corrupt("lengths in an end frame").of(id.get()));
     }
     let (user, counts) = rest.split_at(user_bytes);
-    if id.get() == 0 || u32_at(8) == 0 || u32_at(12) > END_SUPERSEDED {
+    if !are_numbers(id, u32_at(8)) || u32_at(12) > END_SUPERSEDED {
         return Err(Error::corrupt("id, version or flags of an end frame"));
     }
     Ok(EndFrame {
@@ -217,6 +222,15 @@ mod tests {
                 metadata: "{}".into(),
                 tags: vec!["t".into()],
             },
+        }
+    }
+
+    #[test]
+    fn an_id_or_version_that_cannot_be_counted_on_from_is_refused() {
+        for (id, version) in [(NUMBER_END, 1), (u64::MAX, 1), (1, u32::MAX), (0, 1), (1, 0)] {
+            let bad = Record { id: EpisodeId::new(id), version, ..record() };
+            let payload = encode_row(&bad, &wire::encode(&bad.body)).unwrap();
+            assert!(decode(KIND_ROW, &payload).is_err(), "{id} {version}");
         }
     }
 

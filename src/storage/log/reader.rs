@@ -173,7 +173,7 @@ impl LogFile {
             if header.checksum(payload, self.header.salt) != header.crc {
                 continue;
             }
-            let mark = Mark::decode(payload);
+            let Some(mark) = Mark::decode(payload) else { continue };
             if mark.durable_end <= base + at as u64
                 && best.is_none_or(|best| best.durable_seq < mark.durable_seq)
             {
@@ -207,7 +207,8 @@ impl LogFile {
                 continue;
             }
             let payload = payload.try_into().map_err(|_| self.bad("length of a mark", base, at))?;
-            let mark = Mark::decode(payload);
+            let mark =
+                Mark::decode(payload).ok_or_else(|| self.bad("number in a mark", base, at))?;
             let covered = &bytes[start..at];
             if mark.start != base + start as u64
                 || mark.bytes != covered.len() as u64
