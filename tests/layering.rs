@@ -15,6 +15,7 @@ const LAYERS: &[(&str, u8, u8)] = &[
     ("options", 0, 0),
     ("model", 1, 0),
     ("simd", 1, 0),
+    ("analysis", 2, 1),
     ("encode", 2, 1),
     ("topic", 2, 1),
     ("storage", 3, 1),

@@ -2,8 +2,10 @@
 
 mod episode;
 mod record;
+mod terms;
 mod vector;
 
 pub use episode::{Episode, parse_metadata, print_metadata};
 pub use record::{Body, Record, RowKind, VERSION_FIRST};
+pub use terms::{FREQUENCY_MAX, Frequencies, HeadTerm, RowTerms, TERM_BYTES_MAX, TextTerm};
 pub use vector::{VectorSpace, normalise, pack_vector, unpack_vector};
