@@ -184,6 +184,7 @@ impl Patch {
                 None => old.expires,
             },
             vector,
+            terms: super::encode::analysed(body.speaker.as_deref(), &body.text),
             body,
         })
     }

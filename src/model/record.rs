@@ -6,6 +6,8 @@ use bincode::{Decode, Encode};
 
 use crate::ids::EpisodeId;
 
+use super::terms::{RowTerms, Shape};
+
 /// The version of a row when it is first written.
 pub const VERSION_FIRST: u32 = 1;
 
@@ -86,6 +88,10 @@ pub struct Record {
     pub expires: i64,
     /// The stored vector: little-endian values in the database's element type; empty for none.
     pub vector: Arc<[u8]>,
+    /// The text's analysis in numbers.
+    pub shape: Shape,
+    /// The text's analysis itself. `None` for a row read from a segment, whose postings hold it.
+    pub terms: Option<Arc<RowTerms>>,
     /// The rest.
     pub body: Body,
 }

@@ -407,6 +407,8 @@ pub fn record_of(segment: &Segment, row: u32) -> Result<Record> {
         ordinal: head.ordinal,
         expires: head.expires,
         vector: segment.vector(row)?.unwrap_or_default().into(),
+        shape: head.shape,
+        terms: None,
         body: segment.body_decoded(row)?,
     })
 }

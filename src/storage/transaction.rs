@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::ids::EpisodeId;
-use crate::model::{Body, Record, VERSION_FIRST};
+use crate::model::{Body, Record, RowTerms, VERSION_FIRST};
 
 use super::log::format::{KIND_END, KIND_ROW};
 use super::log::frame::{self, counts_of};
@@ -26,6 +26,8 @@ pub struct Draft {
     pub expires: i64,
     /// Stored bytes of the vector; empty for none.
     pub vector: Arc<[u8]>,
+    /// The analysis of the text.
+    pub terms: RowTerms,
     pub body: Body,
 }
 
@@ -55,6 +57,8 @@ impl EncodedRow {
             ordinal: draft.ordinal,
             expires: draft.expires,
             vector: draft.vector,
+            shape: draft.terms.shape(),
+            terms: Some(Arc::new(draft.terms)),
             body: draft.body,
         };
         let payload = frame::encode_row(&record, &body)?;

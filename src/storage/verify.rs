@@ -126,6 +126,8 @@ fn check_segments(snapshot: &Snapshot, found: &mut Verification) -> Live {
                 rows: 1,
                 vectors: i64::from(head.has_vector),
                 text_bytes: i64::from(head.text_bytes),
+                passages: i64::from(head.shape.passages),
+                half_terms: head.shape.half_terms as i64,
             });
             if let Some(key) = body.key
                 && live.keys.insert((head.user, key), head.id).is_some()

@@ -287,5 +287,7 @@ fn sum(a: Counts, b: Counts) -> Option<Counts> {
         rows: a.rows.checked_add(b.rows)?,
         vectors: a.vectors.checked_add(b.vectors)?,
         text_bytes: a.text_bytes.checked_add(b.text_bytes)?,
+        passages: a.passages.checked_add(b.passages)?,
+        half_terms: a.half_terms.checked_add(b.half_terms)?,
     })
 }

@@ -271,6 +271,7 @@ impl RowSource for LogRows<'_> {
             expires: record.expires,
             has_vector: !record.vector.is_empty(),
             text_bytes: record.body.text.len() as u32,
+            shape: record.shape,
         })
     }
 

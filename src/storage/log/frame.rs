@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::ids::{EpisodeId, NUMBER_END};
-use crate::model::{Body, Record};
+use crate::model::{Body, Record, RowTerms};
 use crate::options::NAME_BYTES_MAX;
 use crate::storage::segment::Counts;
 use crate::storage::wire;
 
 use super::format::{KIND_END, KIND_ROW, PAYLOAD_BYTES_MAX};
 
-pub const ROW_HEAD_BYTES: usize = 72;
+pub const ROW_HEAD_BYTES: usize = 80;
 const AT_ID: Range<usize> = 0..8;
 const AT_VERSION: Range<usize> = 8..12;
 const AT_TIME: Range<usize> = 16..24;
@@ -26,6 +26,7 @@ const AT_OFFSET: Range<usize> = 56..58;
 const AT_USER_BYTES: Range<usize> = 60..64;
 const AT_BODY_BYTES: Range<usize> = 64..68;
 const AT_VECTOR_BYTES: Range<usize> = 68..72;
+const AT_TERMS_BYTES: Range<usize> = 72..76;
 
 pub const END_HEAD_BYTES: usize = 32;
 const END_SUPERSEDED: u32 = 1;
@@ -59,12 +60,14 @@ pub struct EndFrame {
     pub counts: Counts,
 }
 
-/// Encodes a row's payload; `body` are the encoded bytes of `record.body`.
+/// Encodes a row's payload; `body` are the encoded bytes of `record.body`. The record holds its terms.
 ///
 /// # Errors
 /// `Limit` when a part or the whole is larger than a frame may be.
 pub fn encode_row(record: &Record, body: &[u8]) -> Result<Vec<u8>> {
-    let bytes = ROW_HEAD_BYTES + record.user.len() + body.len() + record.vector.len();
+    let terms = wire::encode(&**record.terms.as_ref().expect("a row on its way in has its terms"));
+    let bytes =
+        ROW_HEAD_BYTES + record.user.len() + body.len() + record.vector.len() + terms.len();
     if record.user.len() > NAME_BYTES_MAX || bytes > PAYLOAD_BYTES_MAX {
         return Err(Error::limit(format!(
             "encoded row of {bytes} bytes, at most {PAYLOAD_BYTES_MAX}"
@@ -79,9 +82,11 @@ pub fn encode_row(record: &Record, body: &[u8]) -> Result<Vec<u8>> {
     payload[AT_USER_BYTES].copy_from_slice(&(record.user.len() as u32).to_le_bytes());
     payload[AT_BODY_BYTES].copy_from_slice(&(body.len() as u32).to_le_bytes());
     payload[AT_VECTOR_BYTES].copy_from_slice(&(record.vector.len() as u32).to_le_bytes());
+    payload[AT_TERMS_BYTES].copy_from_slice(&(terms.len() as u32).to_le_bytes());
     payload.extend_from_slice(&record.user);
     payload.extend_from_slice(body);
     payload.extend_from_slice(&record.vector);
+    payload.extend_from_slice(&terms);
     set_row_identity(&mut payload, record);
     Ok(payload)
 }
@@ -128,18 +133,24 @@ fn decode_row(payload: &[u8]) -> Result<RowFrame> {
     let u32_at = |at: Range<usize>| u32::from_le_bytes(head[at].try_into().expect("four"));
     let i64_at = |at: Range<usize>| i64::from_le_bytes(head[at].try_into().expect("eight"));
     let id = EpisodeId::new(i64_at(AT_ID) as u64);
-    let lengths = [AT_USER_BYTES, AT_BODY_BYTES, AT_VECTOR_BYTES].map(|at| u32_at(at) as usize);
+    let lengths = [AT_USER_BYTES, AT_BODY_BYTES, AT_VECTOR_BYTES, AT_TERMS_BYTES]
+        .map(|at| u32_at(at) as usize);
     let total = lengths.iter().try_fold(0_usize, |sum, bytes| sum.checked_add(*bytes));
     if total != Some(rest.len()) || lengths[0] > NAME_BYTES_MAX {
         return Err(Error::corrupt("lengths in a row frame").of(id.get()));
     }
     let (user, rest) = rest.split_at(lengths[0]);
-    let (body, vector) = rest.split_at(lengths[1]);
+    let (body, rest) = rest.split_at(lengths[1]);
+    let (vector, terms) = rest.split_at(lengths[2]);
     let version = u32_at(AT_VERSION);
     if !are_numbers(id, version) {
         return Err(Error::corrupt("id or version of a row frame"));
     }
     let decoded: Body = wire::decode(body).map_err(|error| error.of(id.get()))?;
+    let terms: RowTerms = wire::decode(terms).map_err(|error| error.of(id.get()))?;
+    if !terms.is_valid() {
+        return Err(Error::corrupt("terms of a row frame").of(id.get()));
+    }
     Ok(RowFrame {
         record: Arc::new(Record {
             id,
@@ -152,6 +163,8 @@ fn decode_row(payload: &[u8]) -> Result<RowFrame> {
             ordinal: i64_at(AT_ORDINAL) as u64,
             expires: i64_at(AT_EXPIRES),
             vector: vector.into(),
+            shape: terms.shape(),
+            terms: Some(Arc::new(terms)),
             body: decoded,
         }),
         body: body.into(),
@@ -194,6 +207,8 @@ pub fn counts_of(record: &Record) -> Counts {
         rows: 1,
         vectors: i64::from(!record.vector.is_empty()),
         text_bytes: record.body.text.len() as i64,
+        passages: i64::from(record.shape.passages),
+        half_terms: record.shape.half_terms as i64,
     }
 }
 

@@ -46,7 +46,7 @@ pub const OWN_CHECKSUMS: u16 = 1;
 /// Bytes of one cell in the cell directory.
 pub const CELL_BYTES: usize = 64;
 /// Bytes of one tombstone.
-pub const TOMBSTONE_BYTES: usize = 56;
+pub const TOMBSTONE_BYTES: usize = 72;
 /// Bytes of one entry of the block table.
 pub const BLOCK_ENTRY_BYTES: usize = 24;
 /// Bytes of one body's place.
@@ -94,7 +94,7 @@ sections! {
     Info = 1, 0, "info";
     Cells = 2, 64, "cell directory";
     Names = 3, 0, "names";
-    Tombstones = 4, 56, "tombstones";
+    Tombstones = 4, 72, "tombstones";
     Codec = 5, 0, "codec";
     Ids = 16, 8, "ids";
     Versions = 17, 4, "versions";

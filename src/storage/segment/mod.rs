@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::ids::{EpisodeId, LogId, SegmentId, SessionNumber, UserNumber};
-use crate::model::{RowKind, VectorSpace};
+use crate::model::{RowKind, Shape, VectorSpace};
 use crate::simd::codec::Codec;
 
 /// The scalar columns of one row.
@@ -54,6 +54,8 @@ pub struct RowHead {
     pub has_vector: bool,
     /// Bytes of the row's text (UTF-8), for statistics.
     pub text_bytes: u32,
+    /// The text's analysis in numbers.
+    pub shape: Shape,
 }
 
 /// Where a writer takes its rows from: sorted by (user, kind, cluster, id, version), each pair (id, version) once.
@@ -79,6 +81,10 @@ pub struct Counts {
     pub vectors: i64,
     /// Bytes of text.
     pub text_bytes: i64,
+    /// Passages.
+    pub passages: i64,
+    /// Own lengths of the passages, in halves of a term.
+    pub half_terms: i64,
 }
 
 /// The end of one version of one row, with the negative counts that go with it.
@@ -144,10 +150,18 @@ impl Counts {
         self.rows += other.rows;
         self.vectors += other.vectors;
         self.text_bytes += other.text_bytes;
+        self.passages += other.passages;
+        self.half_terms += other.half_terms;
     }
 
     /// Each part with the other sign.
     pub fn negated(&self) -> Counts {
-        Counts { rows: -self.rows, vectors: -self.vectors, text_bytes: -self.text_bytes }
+        Counts {
+            rows: -self.rows,
+            vectors: -self.vectors,
+            text_bytes: -self.text_bytes,
+            passages: -self.passages,
+            half_terms: -self.half_terms,
+        }
     }
 }

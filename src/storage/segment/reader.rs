@@ -123,6 +123,7 @@ impl Segment {
             expires: i64::from_le_bytes(columns.item(Section::Expires, row)?),
             has_vector: self.has_vector(row)?,
             text_bytes: u32::from_le_bytes(columns.item(Section::TextBytes, row)?),
+            shape: crate::model::Shape::default(),
         })
     }
 

@@ -207,8 +207,8 @@ pub fn encode_tombstone(tombstone: &Tombstone, out: &mut Vec<u8>) {
     out.extend(u32::from(tombstone.superseded).to_le_bytes());
     out.extend(tombstone.user.get().to_le_bytes());
     out.extend(tombstone.record_time.to_le_bytes());
-    let Counts { rows, vectors, text_bytes } = tombstone.counts;
-    for count in [rows, vectors, text_bytes] {
+    let Counts { rows, vectors, text_bytes, passages, half_terms } = tombstone.counts;
+    for count in [rows, vectors, text_bytes, passages, half_terms] {
         out.extend(count.to_le_bytes());
     }
 }
@@ -226,8 +226,13 @@ pub fn decode_tombstones(bytes: &[u8], offset: u64) -> Result<Vec<Tombstone>> {
         };
         let user = UserNumber::new(input.u64()?);
         let record_time = input.i64()?;
-        let counts = Counts { rows: input.i64()?, vectors: input.i64()?, text_bytes: input.i64()? };
-        if counts.rows > 0 || counts.vectors > 0 || counts.text_bytes > 0 {
+        let mut numbers = [0; 5];
+        for number in &mut numbers {
+            *number = input.i64()?;
+        }
+        let [rows, vectors, text_bytes, passages, half_terms] = numbers;
+        let counts = Counts { rows, vectors, text_bytes, passages, half_terms };
+        if numbers.iter().any(|number| *number > 0) {
             return Err(input.corrupt("hold a positive count").of(id.get()));
         }
         if tombstones.last().is_some_and(|last| (last.id, last.version) >= (id, version)) {
