@@ -15,6 +15,7 @@ use std::time::Instant;
 
 use loomdb::internals::model::{Body, VectorSpace};
 use loomdb::internals::options::{Maintenance, StorageOptions, VectorElement};
+use loomdb::internals::storage::segment::example::simple_terms;
 use loomdb::internals::storage::vfs::RealVfs;
 use loomdb::internals::storage::{Draft, EncodedRow, SpaceChoice, Store};
 use loomdb::{Db, Turn};
@@ -81,6 +82,7 @@ fn encoded(number: usize) -> EncodedRow {
         ordinal: 0,
         expires: i64::MAX,
         vector: vector.into(),
+        terms: simple_terms(&text(number), Some("speaker")),
         body: Body {
             text: text(number),
             session: Some("session".into()),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use loomdb::internals::model::{Body, Record};
 use loomdb::internals::storage::log::format::KIND_ROW;
 use loomdb::internals::storage::log::frame;
+use loomdb::internals::storage::segment::example::simple_terms;
 use loomdb::internals::storage::vfs::{MemoryVfs, OpenMode, Vfs};
 use loomdb::internals::storage::wire;
 use loomdb::{
@@ -229,6 +230,7 @@ fn decoders_quote_nothing() {
         tags: vec![MARK.into(); 3],
     };
     let encoded = wire::encode(&body);
+    let terms = simple_terms(MARK, Some(MARK));
     let record = Record {
         id: EpisodeId::new(1),
         version: 1,
@@ -240,6 +242,8 @@ fn decoders_quote_nothing() {
         ordinal: 0,
         expires: i64::MAX,
         vector: [][..].into(),
+        shape: terms.shape(),
+        terms: Some(terms.into()),
         body,
     };
     let frame = frame::encode_row(&record, &encoded).unwrap();

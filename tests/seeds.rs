@@ -15,14 +15,14 @@ use bodies::harness::world::World;
 use bodies::image;
 use bodies::steady::SteadyVfs;
 use loomdb::internals::ids::{EpisodeId, LogId, SegmentId, SessionNumber, UserNumber};
-use loomdb::internals::model::{Body, RowKind, VectorSpace};
+use loomdb::internals::model::{Body, RowKind, RowTerms, VectorSpace};
 use loomdb::internals::simd::codec::Codec;
 use loomdb::internals::storage::bundle::Bundle;
 use loomdb::internals::storage::log::format::{KIND_ROW, LogHeader};
 use loomdb::internals::storage::segment::{
-    Counts, RowHead, RowSource, Segment, SegmentInput, Tombstone,
+    Counts, PassageLength, PutTerm, RowHead, RowSource, Segment, SegmentInput, Tombstone,
 };
-use loomdb::internals::storage::segment::{example, write_segment};
+use loomdb::internals::storage::segment::{example, invert, write_segment};
 use loomdb::internals::storage::vfs::{Map, MemoryVfs, OpenMode, Vfs};
 use loomdb::internals::storage::wire;
 use loomdb::{Result, VectorElement};
@@ -333,7 +333,8 @@ fn records(image: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
         metadata: "{}".into(),
         tags: vec!["x".into(), "y".into()],
     };
-    let counts = Counts { rows: -1, vectors: 300, text_bytes: i64::MIN };
+    let counts =
+        Counts { rows: -1, vectors: 300, text_bytes: i64::MIN, passages: -1, half_terms: -77 };
     vec![
         ("row", row),
         ("end", end),
@@ -386,6 +387,7 @@ impl RowSource for Rows {
             expires: i64::MAX,
             has_vector: !row.is_multiple_of(5),
             text_bytes: text_of(row).len() as u32,
+            shape: self.terms_of(row).map(|terms| terms.shape()).unwrap_or_default(),
         })
     }
 
@@ -416,6 +418,29 @@ impl RowSource for Rows {
         wire::append(&body, out);
         Ok(())
     }
+
+    fn speaker(&self, _row: usize) -> Result<Option<&str>> {
+        Ok(Some("Ada"))
+    }
+
+    fn passages(&self, row: usize, out: &mut Vec<PassageLength>) -> Result<()> {
+        out.extend(self.terms_of(row).iter().flat_map(PassageLength::of));
+        Ok(())
+    }
+
+    fn terms(&self, rows: Range<usize>, starts: &[u32], put: &mut PutTerm<'_>) -> Result<()> {
+        let terms = rows.filter_map(|row| Some((starts[row], self.terms_of(row)?)));
+        let terms: Vec<_> = terms.collect();
+        invert(terms.iter().map(|(start, terms)| (*start, terms)), put)
+    }
+}
+
+impl Rows {
+    /// Boxes have no terms.
+    fn terms_of(&self, row: usize) -> Option<RowTerms> {
+        let is_box = 1 + row / self.count.div_ceil(3) == 2;
+        (!is_box).then(|| example::simple_terms(&text_of(row), Some("Ada")))
+    }
 }
 
 fn text_of(row: usize) -> String {
@@ -445,7 +470,7 @@ fn segment(count: usize, dimension: usize) -> Vec<u8> {
             user: UserNumber::new(1),
             record_time: 9,
             superseded: true,
-            counts: Counts { rows: -1, vectors: 0, text_bytes: -5 },
+            counts: Counts { rows: -1, text_bytes: -5, passages: -1, ..Counts::default() },
         }],
     };
     let rows = Rows { count, dimension };

@@ -80,7 +80,7 @@ fn columns(segment: &Segment, rows: Range<u32>) -> Result<()> {
     let _ = segment.times(rows.clone());
     let _ = segment.expiries(rows.clone());
     let _ = segment.session_column(rows.clone());
-    let _ = segment.flags(rows.clone());
+    let _ = segment.flags_column(rows.clone());
     let _ = segment.codes(rows.clone());
     let _ = segment.factors(rows.clone());
     segment.vectors(rows).map(drop)

@@ -116,6 +116,8 @@ mod tests {
             ordinal: 1,
             expires: i64::MAX,
             vector: [1, 2].into(),
+            shape: crate::model::Shape::default(),
+            terms: None,
             body: Body {
                 text: "t".into(),
                 session: Some("s".into()),

@@ -133,6 +133,8 @@ mod tests {
             ordinal: 0,
             expires: i64::MAX,
             vector: [].into(),
+            shape: crate::model::Shape::default(),
+            terms: None,
             body: Body {
                 text: "secret-marker".into(),
                 session: None,

@@ -1,7 +1,7 @@
 //! What the text analysis makes of one episode: plain data, stored with the row and read by the lexical leg.
 //!
 //! Invariants: at least one passage; terms are non-empty, at most [`TERM_BYTES_MAX`] bytes, ascending and distinct
-//! within their list.
+//! within their list; the head comes to at most [`HEAD_HALF_TERMS_MAX`].
 
 use bincode::{Decode, Encode};
 
@@ -9,6 +9,9 @@ use bincode::{Decode, Encode};
 pub const TERM_BYTES_MAX: usize = 64;
 /// How often a term may count in one passage, at most: more is a list, not a sentence.
 pub const FREQUENCY_MAX: u8 = 255;
+/// What speaker and date of one episode may add to the length of a passage, in halves of a term: segments keep two
+/// bytes for it. A name of 64 KiB, one word behind the other, stays below.
+pub const HEAD_HALF_TERMS_MAX: u16 = u16::MAX;
 
 /// The analysis of one episode.
 #[derive(Clone, Default, PartialEq, Eq, Encode, Decode)]
@@ -96,17 +99,21 @@ impl RowTerms {
         }
     }
 
-    /// Whether the invariants hold: asked of what is read from a file.
+    /// Whether the invariants hold: asked of what is read from a file, and of what goes into one.
     pub fn is_valid(&self) -> bool {
         let named = |term: &str| (1..=TERM_BYTES_MAX).contains(&term.len());
         let texts = |passage: &Vec<TextTerm>| {
+            let length: u64 = passage.iter().map(|term| u64::from(term.frequency)).sum();
             passage.is_sorted_by(|a, b| a.term < b.term)
                 && passage.iter().all(|term| named(&term.term) && term.frequency > 0)
+                && u32::try_from(length).is_ok()
         };
+        let halves = |term: &HeadTerm| 2 * u64::from(term.speaker) + u64::from(term.date);
         !self.passages.is_empty()
             && u32::try_from(self.passages.len()).is_ok()
             && self.passages.iter().all(texts)
             && self.head.is_sorted_by(|a, b| a.term < b.term)
+            && self.head.iter().map(halves).sum::<u64>() <= u64::from(HEAD_HALF_TERMS_MAX)
             && self.head.iter().all(|term| named(&term.term) && (term.speaker, term.date) != (0, 0))
     }
 }
@@ -155,12 +162,18 @@ mod tests {
         let shape = terms.shape();
         assert_eq!((shape.passages, shape.half_terms), (2, 2 * 3 + 3 + 2 * 3 + 3));
         assert!(terms.is_valid());
-        let broken: [fn(&mut RowTerms); 5] = [
+        let broken: [fn(&mut RowTerms); 6] = [
             |t| t.passages.clear(),
             |t| t.passages[0].reverse(),
             |t| t.passages[1][0].frequency = 0,
             |t| t.head[0].date = 0,
             |t| t.head[1].term = "x".repeat(TERM_BYTES_MAX + 1),
+            |t| {
+                let many = 10_000..10_200;
+                t.head = many
+                    .map(|n| HeadTerm { term: format!("{n}"), speaker: 255, date: 1 })
+                    .collect();
+            },
         ];
         for damage in broken {
             let mut terms = terms.clone();

@@ -152,7 +152,7 @@ impl Scan<'_> {
         // The whole columns at once: a row that may be among the best is looked up without checking its blocks anew.
         let live = self.filter.cell(cell.segment, cell.dead, rows.clone())?;
         let (ids, flags) =
-            (cell.segment.id_column(rows.clone())?, cell.segment.flags(rows.clone())?);
+            (cell.segment.id_column(rows.clone())?, cell.segment.flags_column(rows.clone())?);
         let BestPlaces { best, places } = &mut self.by_code;
         query.select(codes, factors, best, |index| {
             if flags[index] & ROW_HAS_VECTOR == 0 || !live.passes(index) {

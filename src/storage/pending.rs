@@ -170,6 +170,8 @@ mod tests {
                 ordinal: 0,
                 expires: i64::MAX,
                 vector: [][..].into(),
+                shape: crate::model::Shape { passages: 1, ..Default::default() },
+                terms: None,
                 body: Body {
                     text: "abc".into(),
                     session: Some("s".into()),
@@ -191,7 +193,7 @@ mod tests {
             user: b"u"[..].into(),
             record_time: 0,
             superseded,
-            counts: Counts { rows: -1, vectors: 0, text_bytes: -3 },
+            counts: Counts { rows: -1, text_bytes: -3, passages: -1, ..Counts::default() },
         })
     }
 
@@ -206,7 +208,10 @@ mod tests {
         assert_eq!(times, [11, 20]);
         assert_eq!(user.key("k"), Some(EpisodeId::new(1)));
         assert_eq!(user.session("s").unwrap().len(), 2);
-        assert_eq!(user.counts, Counts { rows: 2, vectors: 0, text_bytes: 6 });
+        assert_eq!(
+            user.counts,
+            Counts { rows: 2, text_bytes: 6, passages: 2, ..Counts::default() }
+        );
         assert_eq!(pending.versions(EpisodeId::new(1)).len(), 2);
     }
 

@@ -37,6 +37,7 @@ fn draft(user: &str, text: &str, time: i64, key: Option<&str>) -> EncodedRow {
         ordinal: 0,
         expires: i64::MAX,
         vector: vector.into(),
+        terms: super::segment::example::simple_terms(text, None),
         body: Body {
             text: text.into(),
             session: Some("s".into()),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use loomdb::internals::model::{Body, Record, VectorSpace, pack_vector};
 use loomdb::internals::options::StorageOptions;
 use loomdb::internals::storage::log::format::MARK_FRAME_BYTES;
+use loomdb::internals::storage::segment::example::simple_terms;
 use loomdb::internals::storage::state::{State, StateFile};
 use loomdb::internals::storage::vfs::{MemoryVfs, OpenMode, Vfs};
 use loomdb::internals::storage::{Draft, EncodedRow, SpaceChoice, Store};
@@ -80,6 +81,7 @@ fn row(user: &str, number: u64, text: String) -> EncodedRow {
         ordinal: number % 3,
         expires: i64::MAX,
         vector: pack_vector(&vector, VectorElement::F32).into(),
+        terms: simple_terms(&text, Some("speaker")),
         body: Body {
             text,
             session: (!number.is_multiple_of(4)).then(|| format!("s{}", number % 3)),

@@ -7,6 +7,7 @@ use loomdb::Result;
 use loomdb::internals::ids::EpisodeId;
 use loomdb::internals::model::{Body, pack_vector};
 use loomdb::internals::options::VectorElement;
+use loomdb::internals::storage::segment::example::simple_terms;
 use loomdb::internals::storage::{Draft, EncodedRow, Store, Transaction};
 
 /// Users that the scripts write for.
@@ -73,6 +74,7 @@ impl Row {
             ordinal: self.ordinal,
             expires: i64::MAX,
             vector: self.vector_bytes().into(),
+            terms: simple_terms(&self.text, Some("speaker")),
             body: Body {
                 text: self.text.clone(),
                 session: self.session.map(str::to_owned),

@@ -353,7 +353,7 @@ mod tests {
             dead_rows: 7,
             deleted_rows: 5,
             dead_version: 3,
-            ids: (5, u64::MAX),
+            ids: (5, NUMBER_END - 1),
         }
     }
 

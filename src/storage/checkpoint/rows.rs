@@ -1,17 +1,20 @@
 //! What a checkpoint writes: the rows of the sealed logs in segment order, and the ends of earlier rows.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::Result;
 use crate::ids::{EpisodeId, SegmentId, SessionNumber, UserNumber};
-use crate::model::RowKind;
+use crate::model::{RowKind, RowTerms};
 use crate::simd::codec::Codec;
 use crate::storage::catalog::{CatalogView, SessionEntry};
 use crate::storage::log::frame::counts_of;
 use crate::storage::log::{EndFrame, Op, RowFrame};
 use crate::storage::pending::entry_of;
-use crate::storage::segment::{Counts, RowHead, RowSource, Tombstone};
+use crate::storage::segment::{
+    Counts, PassageLength, PutTerm, RowHead, RowSource, Tombstone, invert,
+};
 use crate::storage::snapshot::Snapshot;
 
 /// Everything that one checkpoint does, decided before anything is written.
@@ -287,5 +290,24 @@ impl RowSource for LogRows<'_> {
     fn body(&self, row: usize, out: &mut Vec<u8>) -> Result<()> {
         out.extend_from_slice(&self.0.rows[row].frame.body);
         Ok(())
+    }
+    fn speaker(&self, row: usize) -> Result<Option<&str>> {
+        Ok(self.0.rows[row].frame.record.body.speaker.as_deref())
+    }
+
+    fn passages(&self, row: usize, out: &mut Vec<PassageLength>) -> Result<()> {
+        out.extend(PassageLength::of(self.terms_of(row)));
+        Ok(())
+    }
+
+    fn terms(&self, rows: Range<usize>, starts: &[u32], put: &mut PutTerm<'_>) -> Result<()> {
+        invert(rows.map(|row| (starts[row], self.terms_of(row))), put)
+    }
+}
+
+impl LogRows<'_> {
+    fn terms_of(&self, row: usize) -> &RowTerms {
+        let terms = self.0.rows[row].frame.record.terms.as_ref();
+        terms.expect("a row of a log has its terms")
     }
 }

@@ -63,11 +63,15 @@ pub struct EndFrame {
 /// Encodes a row's payload; `body` are the encoded bytes of `record.body`. The record holds its terms.
 ///
 /// # Errors
-/// `Limit` when a part or the whole is larger than a frame may be.
+/// `Limit` when a part or the whole is larger than a frame may be, or terms are beyond what [`crate::model::RowTerms`]
+/// may hold.
 pub fn encode_row(record: &Record, body: &[u8]) -> Result<Vec<u8>> {
-    let terms = wire::encode(&**record.terms.as_ref().expect("a row on its way in has its terms"));
-    let bytes =
-        ROW_HEAD_BYTES + record.user.len() + body.len() + record.vector.len() + terms.len();
+    let terms = record.terms.as_ref().expect("a row on its way in has its terms");
+    if !terms.is_valid() {
+        return Err(Error::limit("terms of a text or a speaker's name").of(record.id.get()));
+    }
+    let terms = wire::encode(&**terms);
+    let bytes = ROW_HEAD_BYTES + record.user.len() + body.len() + record.vector.len() + terms.len();
     if record.user.len() > NAME_BYTES_MAX || bytes > PAYLOAD_BYTES_MAX {
         return Err(Error::limit(format!(
             "encoded row of {bytes} bytes, at most {PAYLOAD_BYTES_MAX}"
@@ -217,6 +221,7 @@ mod tests {
     use super::*;
 
     fn record() -> Record {
+        let terms = crate::storage::segment::example::simple_terms("hello", None);
         Record {
             id: EpisodeId::new(5),
             version: 2,
@@ -228,6 +233,8 @@ mod tests {
             ordinal: 3,
             expires: i64::MAX,
             vector: [1, 2, 3, 4][..].into(),
+            shape: terms.shape(),
+            terms: Some(terms.into()),
             body: Body {
                 text: "hello".into(),
                 session: Some("s".into()),
@@ -266,7 +273,13 @@ mod tests {
             user: b"u"[..].into(),
             record_time: 4,
             superseded: true,
-            counts: Counts { rows: -1, vectors: -1, text_bytes: -300 },
+            counts: Counts {
+                rows: -1,
+                vectors: -1,
+                text_bytes: -300,
+                passages: -2,
+                half_terms: -40,
+            },
         };
         let Op::End(read) = decode(KIND_END, &encode_end(&end)).unwrap() else { panic!("an end") };
         assert_eq!(read, end);

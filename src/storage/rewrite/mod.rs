@@ -7,6 +7,7 @@
 
 pub mod policy;
 mod rows;
+mod terms;
 
 use crate::error::{Error, Result};
 use crate::ids::SegmentId;

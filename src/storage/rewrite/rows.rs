@@ -1,6 +1,7 @@
 //! The rows of several segments as one segment's writer takes them.
 
 use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
@@ -8,8 +9,10 @@ use crate::ids::{EpisodeId, LogId, SegmentId, SessionNumber, UserNumber};
 use crate::model::RowKind;
 use crate::simd::codec::Codec;
 use crate::storage::catalog::CatalogView;
-use crate::storage::segment::{RowHead, RowSource, Segment, Tombstone};
+use crate::storage::segment::{PassageLength, PutTerm, RowHead, RowSource, Segment, Tombstone};
 use crate::storage::snapshot::Snapshot;
+
+use super::terms;
 
 /// The rows that stay, in segment order, and what goes with them.
 pub struct MergedRows<'a> {
@@ -214,5 +217,36 @@ impl RowSource for MergedRows<'_> {
     fn body(&self, row: usize, out: &mut Vec<u8>) -> Result<()> {
         let (segment, row) = self.at(row);
         segment.body(row, out)
+    }
+
+    fn speaker(&self, row: usize) -> Result<Option<&str>> {
+        let user = self.rows[row].user;
+        let (segment, row) = self.at(row);
+        Ok(segment.speaker_of(row, user)?.map(|speaker| &*speaker.name))
+    }
+
+    fn passages(&self, row: usize, out: &mut Vec<PassageLength>) -> Result<()> {
+        let (segment, place) = self.at(row);
+        let passages = segment.passages_of(place..place + 1)?;
+        if !passages.is_empty() && self.rows[row].kind != RowKind::Episode {
+            let error = Error::corrupt("passages of a row that is no episode");
+            return Err(error.in_file(segment.path()).of(self.rows[row].id.get()));
+        }
+        let lengths = segment.passage_lengths(passages)?.iter();
+        out.extend(lengths.map(|length| PassageLength::decode(*length)));
+        Ok(())
+    }
+
+    fn terms(&self, rows: Range<usize>, starts: &[u32], put: &mut PutTerm<'_>) -> Result<()> {
+        let Some(first) = self.rows.get(rows.start) else { return Ok(()) };
+        let user = first.user;
+        let inputs = self.inputs.iter().map(|segment| terms::Input::new(segment, user));
+        let mut inputs = inputs.collect::<Result<Vec<_>>>()?;
+        for row in rows {
+            let (segment, place) = self.at(row);
+            let old = segment.passages_of(place..place + 1)?;
+            inputs[self.rows[row].input as usize].renumber(old, starts[row])?;
+        }
+        terms::merge(inputs, put)
     }
 }

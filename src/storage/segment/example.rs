@@ -3,13 +3,18 @@
 //! Invariant: equal bytes on every machine. No codes, since a database of two episodes has none, and no text that
 //! zstd would shrink, so that a new version of zstd changes nothing.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Counts, RowHead, RowSource, SegmentInput, SegmentSummary, Tombstone, write_segment};
+use super::{
+    Counts, PassageLength, PutTerm, RowHead, RowSource, SegmentInput, SegmentSummary, Tombstone,
+    invert, write_segment,
+};
 use crate::error::Result;
 use crate::ids::{EpisodeId, LogId, SegmentId, SessionNumber, UserNumber};
-use crate::model::{Body, RowKind, VectorSpace, pack_vector};
+use crate::model::{Body, HeadTerm, RowKind, RowTerms, TextTerm, VectorSpace, pack_vector};
 use crate::options::VectorElement;
 use crate::simd::codec::Codec;
 use crate::storage::vfs::VfsFile;
@@ -18,8 +23,47 @@ use crate::storage::wire;
 /// The example's database id.
 pub const DATABASE: [u8; 16] = *b"0123456789abcdef";
 
+/// A simple analysis for tests and examples: words parted by spaces, at most eight a passage; the speaker's words and
+/// the number 2024 as a date are the head. The text has an expression of time when it holds a digit.
+pub fn simple_terms(text: &str, speaker: Option<&str>) -> RowTerms {
+    let term = |word: &str| word.to_lowercase().chars().take(16).collect::<String>();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let mut head = BTreeMap::from([("2024".to_owned(), (0, 1))]);
+    for word in speaker.unwrap_or_default().split_whitespace() {
+        head.entry(term(word)).or_default().0 += 1;
+    }
+    let passage = |words: &[&str]| {
+        let mut counts = BTreeMap::<String, u8>::new();
+        for word in words {
+            *counts.entry(term(word)).or_default() += 1;
+        }
+        counts.into_iter().map(|(term, frequency)| TextTerm { term, frequency }).collect()
+    };
+    let mut passages: Vec<Vec<TextTerm>> = words.chunks(8).map(passage).collect();
+    if passages.is_empty() {
+        passages.push(Vec::new());
+    }
+    RowTerms {
+        words: words.len() as u32,
+        content_words: words.iter().filter(|word| word.len() > 3).count() as u32,
+        has_time: text.contains(|char: char| char.is_ascii_digit()),
+        head: head
+            .into_iter()
+            .map(|(term, (speaker, date))| HeadTerm { term, speaker, date })
+            .collect(),
+        passages,
+    }
+}
+
+const TEXTS: [&str; 2] = ["Hello", "World"];
+const SPEAKERS: [&str; 2] = ["Ada", "Bob"];
+
 /// Two turns of one user; the second has no vector.
 struct Example;
+
+fn terms_of(row: usize) -> RowTerms {
+    simple_terms(TEXTS[row], Some(SPEAKERS[row]))
+}
 
 impl RowSource for Example {
     fn len(&self) -> usize {
@@ -43,6 +87,7 @@ impl RowSource for Example {
             expires: i64::MAX,
             has_vector: row == 0,
             text_bytes: 5,
+            shape: terms_of(row).shape(),
         })
     }
 
@@ -59,9 +104,9 @@ impl RowSource for Example {
 
     fn body(&self, row: usize, out: &mut Vec<u8>) -> Result<()> {
         let body = Body {
-            text: ["Hello", "World"][row].to_owned(),
+            text: TEXTS[row].to_owned(),
             session: Some("s1".to_owned()),
-            speaker: Some(["Ada", "Bob"][row].to_owned()),
+            speaker: Some(SPEAKERS[row].to_owned()),
             agent: None,
             key: None,
             metadata: String::new(),
@@ -69,6 +114,20 @@ impl RowSource for Example {
         };
         wire::append(&body, out);
         Ok(())
+    }
+
+    fn speaker(&self, row: usize) -> Result<Option<&str>> {
+        Ok(Some(SPEAKERS[row]))
+    }
+
+    fn passages(&self, row: usize, out: &mut Vec<PassageLength>) -> Result<()> {
+        out.extend(PassageLength::of(&terms_of(row)));
+        Ok(())
+    }
+
+    fn terms(&self, rows: Range<usize>, starts: &[u32], put: &mut PutTerm<'_>) -> Result<()> {
+        let terms: Vec<_> = rows.map(|row| (starts[row], terms_of(row))).collect();
+        invert(terms.iter().map(|(start, terms)| (*start, terms)), put)
     }
 }
 
@@ -93,7 +152,7 @@ pub fn write_example(file: &dyn VfsFile) -> Result<SegmentSummary> {
             user: UserNumber::new(1),
             record_time: 1_700_000_200_000_000,
             superseded: false,
-            counts: Counts { rows: -1, vectors: -1, text_bytes: -7 },
+            counts: Counts { rows: -1, vectors: -1, text_bytes: -7, passages: -1, half_terms: -2 },
         }],
     };
     write_segment(file, &input, &Example)

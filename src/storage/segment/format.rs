@@ -51,8 +51,14 @@ pub const TOMBSTONE_BYTES: usize = 72;
 pub const BLOCK_ENTRY_BYTES: usize = 24;
 /// Bytes of one body's place.
 pub const PLACE_BYTES: usize = 12;
+/// Bytes of one passage's length.
+pub const PASSAGE_LENGTH_BYTES: usize = 6;
+/// Bytes of one user's entry in the directory of lexicons.
+pub const LEXICON_BYTES: usize = 32;
 /// Flag of a row: it has a vector.
 pub const ROW_HAS_VECTOR: u8 = 1;
+/// Flag of a row: its text holds an expression of time.
+pub const ROW_HAS_TIME: u8 = 2;
 
 /// The first multiple of [`ALIGNMENT`] at or behind `offset`.
 pub fn align(offset: u64) -> Option<u64> {
@@ -68,7 +74,7 @@ macro_rules! sections {
     ($($name:ident = $number:literal, $width:literal, $text:literal;)*) => {
         /// What a section holds. Numbers are fixed for good.
         ///
-        /// Reserved: 6 cell centroids, 35 codes of 8 bits, 48 tag postings, 49 lexical postings.
+        /// Reserved: 6 cell centroids, 35 codes of 8 bits, 48 tag postings.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u16)]
         pub enum Section { $($name = $number,)* }
@@ -109,18 +115,29 @@ sections! {
     Offsets = 26, 2, "offsets";
     TextBytes = 27, 4, "text bytes";
     Flags = 28, 1, "flags";
+    Words = 29, 4, "words";
+    ContentWords = 30, 4, "content words";
+    Speakers = 31, 4, "speakers";
     Codes = 32, 0, "codes";
     Factors = 33, 4, "factors";
     Vectors = 34, 0, "vectors";
     TextBlocks = 40, 0, "text blocks";
     BlockTable = 41, 24, "block table";
     BodyPlaces = 42, 12, "body places";
+    Postings = 49, 0, "postings";
+    PassageStarts = 50, 4, "passage starts";
+    PassageLengths = 51, 6, "passage lengths";
+    SpeakerNames = 52, 0, "speaker names";
+    Lexicons = 53, 32, "lexicons";
+    Terms = 54, 0, "terms";
 }
 
 const _: () = assert!(Section::Cells.item_bytes() == CELL_BYTES);
 const _: () = assert!(Section::Tombstones.item_bytes() == TOMBSTONE_BYTES);
 const _: () = assert!(Section::BlockTable.item_bytes() == BLOCK_ENTRY_BYTES);
 const _: () = assert!(Section::BodyPlaces.item_bytes() == PLACE_BYTES);
+const _: () = assert!(Section::PassageLengths.item_bytes() == PASSAGE_LENGTH_BYTES);
+const _: () = assert!(Section::Lexicons.item_bytes() == LEXICON_BYTES);
 
 impl Section {
     /// Whether the section has exactly one item a row.

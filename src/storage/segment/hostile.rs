@@ -1,10 +1,12 @@
 //! Tests of what damaged and hostile bytes do: an error or the right answer, never a panic, never much memory.
 
+use super::Segment;
 use super::blocks::BodyPlace;
 use super::format::{CHECK_BYTES, Footer, Header, OWN_CHECKSUMS, Section};
 use super::tests::{Contents, DIMENSION, Random, codec, input, open, random_rows, read_all};
 use super::tests::{space, write};
 use crate::error::ErrorKind;
+use crate::ids::UserNumber;
 use crate::model::RowKind;
 
 /// A segment with everything in it, small enough to damage byte by byte.
@@ -90,6 +92,24 @@ fn repair(bytes: &mut [u8], intact: &[u8]) {
     bytes[end - 12..end - 8].copy_from_slice(&crc.to_le_bytes());
 }
 
+/// Looks up terms that may not be there, and decodes what is found.
+fn search(segment: &Segment, user: UserNumber) {
+    let Ok(Some(lexicon)) = segment.lexicon(user) else { return };
+    let mut block = Vec::new();
+    for term in ["2024", "ada", "bob", "the", "i", "zz"] {
+        let Ok(Some(postings)) = lexicon.find(term) else { continue };
+        for number in 0..postings.block_count() {
+            let _ = postings.block_last(number);
+            if postings.decode(number, &mut block).is_ok() {
+                let passages = block.iter().map(|posting| posting.passage);
+                assert!(passages.clone().is_sorted_by(|a, b| a < b));
+                assert!(passages.clone().all(|passage| lexicon.passages().contains(&passage)));
+            }
+            assert!(block.capacity() <= 4 * 128);
+        }
+    }
+}
+
 #[test]
 fn hostile_bytes_under_right_checksums_never_panic() {
     let (bytes, contents) = small();
@@ -109,6 +129,9 @@ fn hostile_bytes_under_right_checksums_never_panic() {
         let Ok(segment) = open(&damaged) else { continue };
         opened += 1;
         segment.verify(true);
+        for user in 1..5 {
+            search(&segment, UserNumber::new(user));
+        }
         for row in 0..segment.rows() {
             let mut body = Vec::new();
             let _ = segment.body(row, &mut body);
@@ -160,6 +183,19 @@ fn verify_tells_rows_and_contradictions() {
     check(place(Section::Names) + 8, "user number");
     check(place(Section::BodyPlaces) + 4, "");
     check(place(Section::Flags), "");
+    check(place(Section::Speakers), "speaker");
+    check(place(Section::SpeakerNames) + 12, "speaker count");
+    check(place(Section::PassageStarts) + 1, "passage numbers");
+    check(place(Section::PassageLengths), "passage length");
+    check(place(Section::PassageLengths) + 4, "passage length");
+    check(place(Section::Lexicons), "directory of lexicons");
+    check(place(Section::Lexicons) + 24, "directory of lexicons");
+    // The frequencies in the first posting's low bits.
+    check(place(Section::Postings), "");
+    // The first letter of the first user's first term behind its block table.
+    let first = segment.directory_entry(0).unwrap();
+    let table = (first.terms as usize).div_ceil(16) * 8;
+    check(place(Section::Terms) + table, "lexicon");
 }
 
 #[test]

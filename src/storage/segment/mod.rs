@@ -1,7 +1,7 @@
 //! Sealed, immutable files of rows (design 2.5; format-spec.md 3).
 //!
-//! Invariants: a published segment never changes; a cell, a text block and later a posting list hold rows of one user
-//! only; every byte that is read is covered by a checksum that was checked first.
+//! Invariants: a published segment never changes; a cell, a text block, a lexicon, a posting list and a speaker's entry
+//! are of one user only; every byte that is read is covered by a checksum that was checked first.
 
 mod blocks;
 mod bodies;
@@ -11,17 +11,28 @@ pub mod example;
 mod format;
 #[cfg(test)]
 mod hostile;
+mod lexical_writer;
+mod lexicon;
 mod open;
+mod passages;
+mod postings;
 mod reader;
 mod sections;
+mod speakers;
 mod tables;
 #[cfg(test)]
 mod tests;
 mod verify;
+mod verify_lexical;
 mod writer;
 
-pub use format::ROW_HAS_VECTOR;
+pub use format::{PASSAGE_LENGTH_BYTES, ROW_HAS_TIME, ROW_HAS_VECTOR};
+pub use lexical_writer::invert;
+pub use lexicon::{Lexicon, Terms};
+pub use passages::PassageLength;
+pub use postings::{BLOCK_POSTINGS, Posting, Postings};
 pub use reader::{Rows, Segment};
+pub use speakers::Speaker;
 pub use tables::CodecParameters;
 pub use verify::Problem;
 pub use writer::write_segment;
@@ -70,7 +81,18 @@ pub trait RowSource {
     fn code(&self, row: usize, codec: &Codec, out: &mut Vec<u8>) -> Result<Option<f32>>;
     /// Appends the row's encoded body to `out` (cleared by the caller).
     fn body(&self, row: usize, out: &mut Vec<u8>) -> Result<()>;
+    /// The name of the row's speaker.
+    fn speaker(&self, row: usize) -> Result<Option<&str>>;
+    /// Appends the lengths of the row's passages to `out` (cleared by the caller). Only episodes have any.
+    fn passages(&self, row: usize, out: &mut Vec<PassageLength>) -> Result<()>;
+    /// Gives `put` the terms of `rows`, the episodes of one user, ascending and each once, with their postings,
+    /// ascending by passage. `starts` are the numbers of the first passages of all rows of the source, and at the end
+    /// the number of passages.
+    fn terms(&self, rows: Range<usize>, starts: &[u32], put: &mut PutTerm<'_>) -> Result<()>;
 }
+
+/// Takes a term and its postings.
+pub type PutTerm<'a> = dyn FnMut(&str, &[Posting]) -> Result<()> + 'a;
 
 /// What a row adds to (or, negated, takes from) its user's live statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bincode::Encode, bincode::Decode)]

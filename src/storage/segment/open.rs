@@ -60,6 +60,7 @@ impl Segment {
             unknown_ro_compat: header.ro_compat != 0,
             opened: OPENED.fetch_add(1, Ordering::Relaxed),
             user_names: std::sync::OnceLock::new(),
+            speaker_names: std::sync::OnceLock::new(),
         })
     }
 }
@@ -130,6 +131,12 @@ fn check_lengths(
         } as u64;
         let holds = match (section.is_column(), width) {
             (true, _) => entry.len == u64::from(rows) * width,
+            (false, _) if *section == Section::PassageStarts => {
+                entry.len == (u64::from(rows) + 1) * width
+            }
+            (false, _) if *section == Section::PassageLengths => {
+                entry.len.is_multiple_of(width) && entry.len / width <= u64::from(u32::MAX)
+            }
             (false, 0) => true,
             (false, _) => entry.len.is_multiple_of(width),
         };

@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::columns::Columns;
 use super::format::{ROW_HAS_VECTOR, Section};
+use super::speakers::Speakers;
 use super::tables::{self, CodecParameters, Info, Names};
 use super::{Cell, RowHead, Tombstone};
 use crate::error::{Error, Result};
@@ -30,6 +31,8 @@ pub struct Segment {
     pub(super) opened: u64,
     /// Filled at the first look-up of a user's name.
     pub(super) user_names: OnceLock<Vec<(UserNumber, Arc<[u8]>)>>,
+    /// Filled at the first look-up of a speaker.
+    pub(super) speaker_names: OnceLock<Speakers>,
 }
 
 impl Segment {
@@ -123,7 +126,7 @@ impl Segment {
             expires: i64::from_le_bytes(columns.item(Section::Expires, row)?),
             has_vector: self.has_vector(row)?,
             text_bytes: u32::from_le_bytes(columns.item(Section::TextBytes, row)?),
-            shape: crate::model::Shape::default(),
+            shape: self.shape(row)?,
         })
     }
 
@@ -204,8 +207,8 @@ impl Segment {
         self.columns.items(Section::Sessions, rows)
     }
 
-    /// The flags of `rows`; bit 0: the row has a vector.
-    pub fn flags(&self, rows: Range<u32>) -> Result<&[u8]> {
+    /// The flags of `rows`: [`ROW_HAS_VECTOR`], [`super::ROW_HAS_TIME`].
+    pub fn flags_column(&self, rows: Range<u32>) -> Result<&[u8]> {
         self.columns.bytes(Section::Flags, u64::from(rows.start)..u64::from(rows.end))
     }
 

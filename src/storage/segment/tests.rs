@@ -1,12 +1,13 @@
 //! Tests of writer and reader together: round trips, look-ups, latencies. `hostile.rs` builds on the same rows.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use super::example::{self, write_example};
+use super::example::{self, simple_terms, write_example};
 use super::*;
 use crate::error::ErrorKind;
-use crate::model::{Body, pack_vector};
+use crate::model::{Body, Frequencies, RowTerms, Shape, pack_vector};
 use crate::options::VectorElement;
 use crate::storage::vfs::{FileIdentity, LockKind, LockRange, Map, VfsFile};
 use crate::storage::wire;
@@ -104,6 +105,19 @@ pub(super) struct Row {
     pub(super) head: RowHead,
     vector: Vec<u8>,
     pub(super) body: Vec<u8>,
+    /// Empty for a row that is no episode.
+    lengths: Vec<PassageLength>,
+    speaker: Option<String>,
+}
+
+impl Row {
+    /// The terms of an episode.
+    fn terms(&self) -> Option<RowTerms> {
+        // A test that damages the body has no use for its terms.
+        let text = wire::decode(&self.body).map_or_else(|_| String::new(), |body: Body| body.text);
+        let speaker = self.speaker.as_deref();
+        (self.head.kind == RowKind::Episode).then(|| simple_terms(&text, speaker))
+    }
 }
 
 pub(super) struct Rows(pub(super) Vec<Row>);
@@ -135,6 +149,21 @@ impl RowSource for Rows {
         out.extend_from_slice(&self.0[row].body);
         Ok(())
     }
+
+    fn speaker(&self, row: usize) -> Result<Option<&str>> {
+        Ok(self.0[row].speaker.as_deref())
+    }
+
+    fn passages(&self, row: usize, out: &mut Vec<PassageLength>) -> Result<()> {
+        out.extend(&self.0[row].lengths);
+        Ok(())
+    }
+
+    fn terms(&self, rows: Range<usize>, starts: &[u32], put: &mut PutTerm<'_>) -> Result<()> {
+        let terms = rows.map(|row| (starts[row], self.0[row].terms().unwrap()));
+        let terms: Vec<_> = terms.collect();
+        invert(terms.iter().map(|(start, terms)| (*start, terms)), put)
+    }
 }
 
 pub(super) fn space(dimension: usize) -> VectorSpace {
@@ -142,11 +171,11 @@ pub(super) fn space(dimension: usize) -> VectorSpace {
     VectorSpace { name, dimension: dimension as u32, element: VectorElement::F32 }
 }
 
-fn encoded_body(text: String, session: u64) -> Vec<u8> {
+fn encoded_body(text: String, session: u64, speaker: Option<String>) -> Vec<u8> {
     wire::encode(&Body {
         text,
         session: (session > 0).then(|| format!("session {session}")),
-        speaker: Some("Ada".to_owned()),
+        speaker,
         agent: None,
         key: None,
         metadata: String::new(),
@@ -177,10 +206,18 @@ pub(super) fn random_rows(
             let has_vector = random.below(4) > 0;
             let vector: Vec<f32> =
                 (0..dimension).map(|_| random.below(2000) as f32 / 1000.0 - 1.0).collect();
+            let kind = RowKind::from_number(random.below(5).saturating_sub(1) as u8).unwrap();
+            let speaker = random.below(3).checked_sub(1);
+            let speaker = speaker.map(|who| ["Ada", "Bob I"][who as usize].to_owned());
+            let terms = (kind == RowKind::Episode).then(|| simple_terms(&text, speaker.as_deref()));
+            let shape = terms
+                .as_ref()
+                .map(RowTerms::shape)
+                .unwrap_or_else(|| Shape { words: random.next() as u32, ..Shape::default() });
             let head = RowHead {
                 id: EpisodeId::new(100 + number as u64 / 3 * 2),
                 version: 1 + number as u32 % 3,
-                kind: RowKind::from_number(random.below(5).saturating_sub(1) as u8).unwrap(),
+                kind,
                 user: UserNumber::new(user),
                 cluster: random.below(2) as u32,
                 session: SessionNumber::new(session),
@@ -192,11 +229,14 @@ pub(super) fn random_rows(
                 expires: random.next() as i64,
                 has_vector,
                 text_bytes: text.len() as u32,
+                shape,
             };
             Row {
                 head,
                 vector: if has_vector { pack_vector(&vector, VectorElement::F32) } else { vec![] },
-                body: encoded_body(text, session),
+                body: encoded_body(text, session, speaker.clone()),
+                lengths: terms.iter().flat_map(PassageLength::of).collect(),
+                speaker,
             }
         })
         .collect();
@@ -217,7 +257,13 @@ pub(super) fn input<'a>(space: &'a VectorSpace, codec: Option<&'a Codec>) -> Seg
         user: UserNumber::new(2),
         record_time: 5,
         superseded: version == 1,
-        counts: Counts { rows: -1, vectors: 0, text_bytes: -(id as i64) },
+        counts: Counts {
+            rows: -1,
+            text_bytes: -(id as i64),
+            passages: -1,
+            half_terms: -(id as i64),
+            ..Counts::default()
+        },
     };
     let mut sessions: Vec<(SessionNumber, UserNumber, String)> =
         (1..5).flat_map(|u| [session(u + 10, u), session(2 * (u + 10), u)]).collect();
@@ -256,6 +302,8 @@ pub(super) fn open(bytes: &[u8]) -> Result<Segment> {
 #[derive(Debug, PartialEq)]
 pub(super) struct Contents {
     rows: Vec<Row>,
+    lexicons: Vec<(UserNumber, Vec<(String, Vec<Posting>)>)>,
+    speakers: Vec<(UserNumber, Vec<Speaker>)>,
     found: Vec<Vec<u32>>,
     codes: Option<Vec<u8>>,
     factors: Option<Vec<[u8; 4]>>,
@@ -276,7 +324,17 @@ pub(super) fn read_all(segment: &Segment) -> Result<Contents> {
         let mut body = Vec::new();
         segment.body(row, &mut body)?;
         let vector = segment.vector(row)?.unwrap_or_default().to_vec();
-        rows.push(Row { head: segment.head(row)?, vector, body });
+        let head = segment.head(row)?;
+        let lengths = segment.passage_lengths(segment.passages_of(row..row + 1)?)?;
+        let lengths = lengths.iter().map(|length| PassageLength::decode(*length)).collect();
+        let speaker = segment.speaker_of(row, head.user)?.map(|speaker| speaker.name.to_string());
+        rows.push(Row { head, vector, body, lengths, speaker });
+    }
+    let (mut lexicons, mut speakers) = (Vec::new(), Vec::new());
+    for number in 1..5 {
+        let user = UserNumber::new(number);
+        lexicons.push((user, read_lexicon(segment, user)?));
+        speakers.push((user, segment.speakers(user)?));
     }
     let mut found = Vec::new();
     for id in 95..200 {
@@ -285,6 +343,8 @@ pub(super) fn read_all(segment: &Segment) -> Result<Contents> {
     let all = 0..segment.rows();
     Ok(Contents {
         rows,
+        lexicons,
+        speakers,
         found,
         codes: segment.codes(all.clone())?.map(<[u8]>::to_vec),
         factors: segment.factors(all)?.map(<[[u8; 4]]>::to_vec),
@@ -300,6 +360,25 @@ pub(super) fn read_all(segment: &Segment) -> Result<Contents> {
     })
 }
 
+/// The terms of one user, each with all its postings.
+pub(super) fn read_lexicon(
+    segment: &Segment,
+    user: UserNumber,
+) -> Result<Vec<(String, Vec<Posting>)>> {
+    let Some(lexicon) = segment.lexicon(user)? else { return Ok(Vec::new()) };
+    let (mut terms, mut block) = (Vec::new(), Vec::new());
+    let mut cursor = lexicon.terms();
+    while let Some((term, postings)) = cursor.next()? {
+        let mut all = Vec::new();
+        for number in 0..postings.block_count() {
+            postings.decode(number, &mut block)?;
+            all.extend_from_slice(&block);
+        }
+        terms.push((term.to_owned(), all));
+    }
+    Ok(terms)
+}
+
 #[test]
 fn every_row_comes_back_from_what_was_written() {
     let lengths = [0, 1, 40, 8191 - 60, 300, 7000, 8192, 8193, 2, 1 << 20, 100, 3 * 8192 - 35, 500];
@@ -313,6 +392,7 @@ fn every_row_comes_back_from_what_was_written() {
         let segment = Segment::open(map, "/some/0000004d.seg", DATABASE, expected).unwrap();
         let contents = read_all(&segment).unwrap();
         assert_eq!(contents.rows, rows.0);
+        assert_eq!(contents.lexicons, expected_lexicons(&rows));
         assert_eq!(contents.tombstones, input.tombstones);
         assert_eq!(contents.users, input.users);
         assert_eq!(contents.sessions, input.sessions);
@@ -328,6 +408,91 @@ fn every_row_comes_back_from_what_was_written() {
         let problems = segment.verify(true);
         assert!(problems.is_empty(), "seed {seed}: {problems:?}");
         assert_eq!(write(&input, &rows).0, bytes, "equal input gives equal bytes");
+    }
+}
+
+/// The lexicons of `rows`, by the slow way: each passage says what it holds.
+fn expected_lexicons(rows: &Rows) -> Vec<(UserNumber, Vec<(String, Vec<Posting>)>)> {
+    let mut lexicons: BTreeMap<u64, BTreeMap<String, Vec<Posting>>> =
+        (1..5).map(|user| (user, BTreeMap::new())).collect();
+    let mut passage = 0;
+    for row in &rows.0 {
+        let lexicon = lexicons.get_mut(&row.head.user.get()).unwrap();
+        let Some(terms) = row.terms() else { continue };
+        for texts in &terms.passages {
+            let mut all: BTreeMap<&str, Frequencies> = BTreeMap::new();
+            for term in texts {
+                all.entry(&term.term).or_default().text = term.frequency;
+            }
+            for term in &terms.head {
+                let frequencies = all.entry(&term.term).or_default();
+                (frequencies.speaker, frequencies.date) = (term.speaker, term.date);
+            }
+            for (term, frequencies) in all {
+                let list = lexicon.entry(term.to_owned()).or_default();
+                list.push(Posting { passage, frequencies });
+            }
+            passage += 1;
+        }
+    }
+    let pairs = lexicons.into_iter();
+    pairs.map(|(user, terms)| (UserNumber::new(user), terms.into_iter().collect())).collect()
+}
+
+#[test]
+fn a_term_is_found_among_its_users_terms_and_no_others() {
+    let rows = random_rows(&mut Random(6), 900, &[60, 200, 10], DIMENSION);
+    let space = space(DIMENSION);
+    let segment = open(&write(&input(&space, None), &rows).0).unwrap();
+    let mut longest = 0;
+    for (user, terms) in expected_lexicons(&rows) {
+        let lexicon = segment.lexicon(user).unwrap().unwrap();
+        assert_eq!(lexicon.len() as usize, terms.len());
+        let mut block = Vec::new();
+        for (term, expected) in &terms {
+            let postings = lexicon.find(term).unwrap().unwrap();
+            longest = longest.max(postings.len());
+            assert_eq!(postings.len() as usize, expected.len());
+            let blocks = expected.chunks(BLOCK_POSTINGS);
+            assert_eq!(postings.block_count() as usize, blocks.len());
+            for (number, expected) in (0..).zip(blocks) {
+                postings.decode(number, &mut block).unwrap();
+                assert_eq!(block, expected);
+                let last = postings.block_last(number).unwrap();
+                assert_eq!(last, expected.last().unwrap().passage);
+            }
+            assert!(postings.decode(postings.block_count(), &mut block).is_err());
+            assert!(postings.block_last(postings.block_count()).is_err() && block.is_empty());
+            for absent in [format!("{term}x"), term[1..].to_owned(), term.replace('a', "z")] {
+                let is_held = terms.iter().any(|(term, _)| *term == absent);
+                assert_eq!(lexicon.find(&absent).unwrap().is_some(), is_held);
+            }
+        }
+        assert!(
+            lexicon.find("").unwrap().is_none() && lexicon.find("\u{10ffff}").unwrap().is_none()
+        );
+    }
+    assert!(longest > 2 * BLOCK_POSTINGS as u32, "{longest} postings need no skip table");
+    assert!(segment.lexicon(UserNumber::new(9)).unwrap().is_none());
+}
+
+#[test]
+fn speakers_are_counted_per_user() {
+    let rows = random_rows(&mut Random(5), 200, &[10], DIMENSION);
+    let space = space(DIMENSION);
+    let segment = open(&write(&input(&space, None), &rows).0).unwrap();
+    for number in 1..5 {
+        let user = UserNumber::new(number);
+        let speakers = segment.speakers(user).unwrap();
+        let names: Vec<&str> = speakers.iter().map(|speaker| &*speaker.name).collect();
+        assert_eq!(names, ["Ada", "Bob I"]);
+        for speaker in &speakers {
+            let is_theirs = |row: &&Row| {
+                row.head.user == user && row.speaker.as_deref() == Some(&*speaker.name)
+            };
+            assert_eq!(speaker.rows as usize, rows.0.iter().filter(is_theirs).count());
+            assert_eq!(u64::from(speaker.number).div_ceil(2), number, "an entry is of one user");
+        }
     }
 }
 

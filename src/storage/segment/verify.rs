@@ -28,17 +28,17 @@ pub struct Problem {
 
 /// Collects problems up to a limit.
 #[derive(Default)]
-struct Findings(Vec<Problem>);
+pub(super) struct Findings(Vec<Problem>);
 
 impl Findings {
-    fn add(&mut self, error: Error, rows: Range<u32>) {
+    pub(super) fn add(&mut self, error: Error, rows: Range<u32>) {
         if self.0.len() < PROBLEMS_MAX {
             self.0.push(Problem { error, rows });
         }
     }
 
     /// Takes a value or notes the error.
-    fn note<T>(&mut self, result: Result<T>, rows: Range<u32>) -> Option<T> {
+    pub(super) fn note<T>(&mut self, result: Result<T>, rows: Range<u32>) -> Option<T> {
         result.map_err(|error| self.add(error, rows)).ok()
     }
 }
@@ -63,6 +63,7 @@ impl Segment {
             }
             self.verify_vectors(&mut findings);
             self.verify_bodies(&mut findings);
+            self.verify_lexical(&mut findings);
         }
         findings.0
     }
@@ -306,6 +307,12 @@ impl Segment {
         let stated = self.head(row).map_or(0, |head| head.text_bytes as usize);
         if stated != decoded.text.len() {
             findings.add(self.disagree("text length", Section::TextBytes), row..row + 1);
+        }
+        let Ok(head) = self.head(row) else { return };
+        let speaker = self.speaker_of(row, head.user);
+        let speaker = findings.note(speaker, row..row + 1).flatten();
+        if speaker.map(|speaker| &*speaker.name) != decoded.speaker.as_deref() {
+            findings.add(self.speakers_disagree().of(head.id.get()), row..row + 1);
         }
     }
 }

@@ -1,15 +1,19 @@
 //! Writes a segment, column by column, front to back.
 //!
-//! Invariants: the file is written once, in order, and never read; memory holds one buffer, and of the rows only ids,
-//! versions, factors and places (about 30 bytes a row). Equal input gives equal bytes. The caller syncs and renames.
+//! Invariants: the file is written once, in order, and never read; memory holds one buffer, of the rows only ids,
+//! versions, factors, speakers and places (about 40 bytes a row), and of the lexicons the terms and one user's lists at
+//! most. Equal input gives equal bytes. The caller syncs and renames.
 
 use super::blocks::BlockWriter;
-use super::format::{Header, OWN_CHECKSUMS, ROW_HAS_VECTOR, Section};
+use super::format::{Header, OWN_CHECKSUMS, ROW_HAS_TIME, ROW_HAS_VECTOR, Section};
+use super::lexical_writer::LexiconWriter;
+use super::passages::PassageLength;
 use super::sections::SectionWriter;
+use super::speakers::SpeakerColumn;
 use super::tables::{self, CODE_BYTES_MAX, Info};
-use super::{Cell, RowHead, RowSource, SegmentInput, SegmentSummary};
+use super::{Cell, PutTerm, RowHead, RowSource, SegmentInput, SegmentSummary};
 use crate::error::{Error, Result};
-use crate::model::unpack_vector;
+use crate::model::{RowKind, unpack_vector};
 use crate::simd::codec::Codec;
 use crate::storage::vfs::VfsFile;
 
@@ -54,11 +58,14 @@ pub fn write_segment(
     }
     write_ids(&mut out, &directory)?;
     write_heads(&mut out, rows)?;
+    let speakers = SpeakerColumn::gather(rows, |row| Ok(rows.head(row)?.user))?;
+    out.column(Section::Speakers, speakers.numbers.iter().map(|number| Ok(number.to_le_bytes())))?;
     if let Some(codec) = input.codec {
         write_codes(&mut out, input, codec, rows)?;
     }
     write_vectors(&mut out, input, rows)?;
     write_bodies(&mut out, rows)?;
+    write_terms(&mut out, &directory.cells, rows, &speakers.table)?;
 
     let header_crc = Header::decode(&header)?.crc;
     let (bytes, footer_crc) = out.finish(header_crc)?;
@@ -168,14 +175,12 @@ fn write_heads(out: &mut SectionWriter<'_>, rows: &dyn RowSource) -> Result<()> 
     write_head(out, rows, Section::Ordinals, |head| head.ordinal.to_le_bytes())?;
     write_head(out, rows, Section::Offsets, |head| head.offset_minutes.to_le_bytes())?;
     write_head(out, rows, Section::TextBytes, |head| head.text_bytes.to_le_bytes())?;
-    write_head(
-        out,
-        rows,
-        Section::Flags,
-        |head| {
-            if head.has_vector { [ROW_HAS_VECTOR] } else { [0] }
-        },
-    )
+    write_head(out, rows, Section::Flags, |head| {
+        let vector = if head.has_vector { ROW_HAS_VECTOR } else { 0 };
+        [vector | if head.shape.has_time { ROW_HAS_TIME } else { 0 }]
+    })?;
+    write_head(out, rows, Section::Words, |head| head.shape.words.to_le_bytes())?;
+    write_head(out, rows, Section::ContentWords, |head| head.shape.content_words.to_le_bytes())
 }
 
 fn write_head<const W: usize>(
@@ -263,4 +268,67 @@ fn write_bodies(out: &mut SectionWriter<'_>, rows: &dyn RowSource) -> Result<()>
     out.end()?;
     out.section(Section::BlockTable, &table)?;
     out.column(Section::BodyPlaces, places.into_iter().map(Ok))
+}
+
+/// Posting lists, passages, speakers' names and lexicons.
+fn write_terms(
+    out: &mut SectionWriter<'_>,
+    cells: &[Cell],
+    rows: &dyn RowSource,
+    speaker_names: &[u8],
+) -> Result<()> {
+    let starts = passage_starts(cells, rows)?;
+    let mut lexicons = LexiconWriter::default();
+    out.begin(Section::Postings, 0, 0)?;
+    let mut at = 0;
+    while let Some(first) = cells.get(at) {
+        let is_same = |cell: &&Cell| (cell.user, cell.kind) == (first.user, first.kind);
+        at += cells[at..].iter().take_while(is_same).count();
+        let range = first.rows.start as usize..cells[at - 1].rows.end as usize;
+        let passages = starts[range.start]..starts[range.end];
+        if passages.is_empty() {
+            continue;
+        }
+        let terms = |put: &mut PutTerm<'_>| rows.terms(range, &starts, put);
+        lexicons.user(first.user, passages, terms, &mut |list| out.put(list))?;
+    }
+    out.end()?;
+    out.column(Section::PassageStarts, starts.iter().map(|start| Ok(start.to_le_bytes())))?;
+    let mut lengths: Vec<PassageLength> = Vec::new();
+    out.begin(Section::PassageLengths, Section::PassageLengths.item_bytes(), 0)?;
+    for row in 0..rows.len() {
+        lengths.clear();
+        rows.passages(row, &mut lengths)?;
+        for length in &lengths {
+            out.put(&length.encode())?;
+        }
+    }
+    out.end()?;
+    out.section(Section::SpeakerNames, speaker_names)?;
+    let (directory, terms) = lexicons.finish();
+    out.section(Section::Lexicons, &directory)?;
+    out.section(Section::Terms, &terms)
+}
+
+/// The numbers of the rows' first passages and, at the end, the number of passages.
+fn passage_starts(cells: &[Cell], rows: &dyn RowSource) -> Result<Vec<u32>> {
+    let mut starts = Vec::with_capacity(rows.len() + 1);
+    let (mut next, mut lengths) = (0, Vec::new());
+    starts.push(next);
+    for cell in cells {
+        for row in cell.rows.clone() {
+            lengths.clear();
+            rows.passages(row as usize, &mut lengths)?;
+            assert!(
+                lengths.is_empty() || cell.kind == RowKind::Episode,
+                "only episodes have passages"
+            );
+            next = u32::try_from(lengths.len())
+                .ok()
+                .and_then(|count| count.checked_add(next))
+                .ok_or_else(|| Error::limit("segment of more than 4294967295 passages"))?;
+            starts.push(next);
+        }
+    }
+    Ok(starts)
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::error::{Error, ErrorKind, Result};
-use crate::ids::EpisodeId;
+use crate::ids::{EpisodeId, NUMBER_END};
 use crate::model::VectorSpace;
 use crate::options::VectorElement;
 use crate::storage::segment::Counts;
@@ -92,7 +92,13 @@ fn session(number: u64) -> SessionNumber {
 }
 
 fn counts(rows: i64) -> Counts {
-    Counts { rows, vectors: rows - 1, text_bytes: rows * 100 }
+    Counts {
+        rows,
+        vectors: rows - 1,
+        text_bytes: rows * 100,
+        passages: rows,
+        half_terms: rows * 26,
+    }
 }
 
 fn manifest_row(segment: u64) -> ManifestRow {
@@ -475,7 +481,7 @@ fn ended_rows_are_replaced_whole() {
 #[test]
 fn statistics_add_up_and_a_row_of_zeros_is_removed() {
     let vfs = created();
-    let negative = Counts { rows: -5, vectors: -4, text_bytes: -500 };
+    let negative = counts(5).negated();
     publish(&vfs, |txn| {
         txn.statistics_add(user(1), counts(5))?;
         txn.statistics_add(user(2), counts(9))?;
@@ -488,7 +494,7 @@ fn statistics_add_up_and_a_row_of_zeros_is_removed() {
     let rows: Vec<_> = view.statistics_rows().unwrap().map(|row| row.unwrap()).collect();
     assert_eq!(rows, [(Some(user(2)), counts(9)), (None, counts(9))]);
     let writer = CatalogWriter::open(&vfs, &path(), CACHE, false).unwrap();
-    let huge = Counts { rows: i64::MAX, vectors: 0, text_bytes: 0 };
+    let huge = Counts { rows: i64::MAX, ..Counts::default() };
     let error = writer.publish(|txn| txn.statistics_add(user(2), huge)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
 }
@@ -524,8 +530,8 @@ fn meta_with_a_mean_of_the_largest_dimension_survives() {
     large.space.name = "n".repeat(1000);
     large.codec_mean = Some((0..4096).map(|n| n as f32 * 0.5).collect());
     large.generation = 5;
-    large.log_applied = LogId::new(u64::MAX);
-    large.next_user = u64::MAX;
+    large.log_applied = LogId::new(NUMBER_END - 1);
+    large.next_user = NUMBER_END - 1;
     publish(&vfs, |txn| txn.set_meta(&large));
     assert_eq!(read(&vfs).meta().unwrap(), large);
 }
