@@ -72,6 +72,9 @@ pub struct StorageOptions {
     /// Bytes of the catalog's page cache, a handle. Default: 32 MiB, range 1 MiB to 4 GiB (design 2.6; redb's own
     /// default of 1 GiB is too much for an embedded handle).
     pub catalog_cache_bytes: usize,
+    /// Bytes of decompressed text kept, a handle. Default: 4 MiB, range 0 (none) to 1 GiB: about a thousand blocks, so
+    /// that the texts which one conversation's questions find again and again are decompressed once.
+    pub text_cache_bytes: usize,
     /// Allow a database on a network file system, where locks and maps may not work. Default: false.
     pub allow_remote_fs: bool,
     /// Who runs checkpoints and merges. Default: [`Maintenance::Background`].
@@ -90,6 +93,7 @@ impl Default for StorageOptions {
             checkpoint_rows: 4096,
             element: None,
             catalog_cache_bytes: 32 << 20,
+            text_cache_bytes: 4 << 20,
             allow_remote_fs: false,
             maintenance: Maintenance::Background,
         }

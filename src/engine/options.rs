@@ -72,6 +72,8 @@ impl OpenOptions {
         vector_element => element: VectorElement;
         /// Bytes of the catalog's page cache. Default: 32 MiB, range 1 MiB to 4 GiB.
         catalog_cache_bytes => catalog_cache_bytes: usize;
+        /// Bytes of decompressed text kept in memory. Default: 4 MiB, range 0 (none) to 1 GiB.
+        text_cache_bytes => text_cache_bytes: usize;
         /// Allow a database on a network file system, where locks and maps may not work. Default: false.
         allow_remote_fs => allow_remote_fs: bool;
         /// Who runs checkpoints and merges. Default: [`Maintenance::Background`].

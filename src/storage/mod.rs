@@ -29,6 +29,7 @@ mod view;
 pub mod wire;
 mod worker;
 
+pub use catalog::SessionEntry;
 pub use report::StoreStats;
 pub use snapshot::{Direction, Part, Snapshot};
 pub use store::{SpaceChoice, Store};

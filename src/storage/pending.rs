@@ -140,6 +140,11 @@ impl UserPending {
         self.keys.get(key).copied()
     }
 
+    /// The sessions with live rows, and those rows.
+    pub fn sessions(&self) -> impl Iterator<Item = (&str, &BTreeSet<SessionEntry>)> {
+        self.sessions.iter().map(|(name, entries)| (&**name, entries))
+    }
+
     /// The live rows of a session, in its order.
     pub fn session(&self, session: &str) -> Option<&BTreeSet<SessionEntry>> {
         self.sessions.get(session)

@@ -19,6 +19,7 @@ use super::lock;
 use super::log::format::HEADER_BYTES;
 use super::log::{Batch, LogFile};
 use super::queue::Queue;
+use super::segment::TextCache;
 use super::state::{State, StateFile};
 use super::store::{Shared, SpaceChoice};
 use super::vfs::{LockKind, MemoryVfs, OpenMode, Vfs};
@@ -45,6 +46,7 @@ pub fn open(
         bundle: bundle.clone(),
         database,
         cache_bytes: options.catalog_cache_bytes,
+        text_cache: TextCache::new(options.text_cache_bytes),
         busy_timeout: options.busy_timeout,
     };
 

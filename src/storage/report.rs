@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 
 use super::bundle::Bundle;
 use super::catalog::CatalogView;
-use super::segment::Counts;
+use super::segment::{Counts, SegmentParts};
 use super::store::Store;
 use super::vfs::OpenMode;
 
@@ -23,6 +23,8 @@ pub struct StoreStats {
     pub log_bytes: u64,
     /// Bytes of the segment files of the manifest.
     pub segment_bytes: u64,
+    /// The same by what they hold.
+    pub segment_parts: SegmentParts,
     /// Bytes of the catalog file.
     pub catalog_bytes: u64,
     /// Bytes of every other file of the bundle.
@@ -49,6 +51,7 @@ impl Store {
             users: snapshot.users()?.len() as u64,
             dead_rows: base.segments.iter().map(|view| u64::from(view.row.dead_rows)).sum(),
             segment_bytes: base.segments.iter().map(|view| view.row.bytes).sum(),
+            segment_parts: base.segments.iter().map(|view| view.segment.parts()).sum(),
             segments: base.segments.len() as u64,
             catalog_bytes: bytes(bundle, &bundle.catalog())?,
             ..StoreStats::default()

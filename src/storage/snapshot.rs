@@ -75,6 +75,51 @@ impl Snapshot {
         CommitSeq::new(self.view.seq)
     }
 
+    /// The generation of the catalog's state that this view shows: what is derived from segments alone is as good as
+    /// long as it stays.
+    pub fn generation(&self) -> u64 {
+        self.view.base.generation
+    }
+
+    /// The number of a user in the segments, if the catalog has one.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    pub fn user_number(&self, user: &[u8]) -> Result<Option<UserNumber>> {
+        self.read.user_number(user)
+    }
+
+    /// The sessions of a user that the catalog knows, by name.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    pub fn sessions_of(&self, user: UserNumber) -> Result<Vec<(SessionNumber, String)>> {
+        let sessions = self.read.sessions_of(user)?.into_iter();
+        Ok(sessions.map(|session| (session.session, session.name)).collect())
+    }
+
+    /// The entries of a session as the catalog has them, in its order: those that the logs end included, those that
+    /// are in the logs only left out.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    pub fn session_entries(&self, session: SessionNumber) -> Result<Vec<SessionEntry>> {
+        self.read.session_entries(session)
+    }
+
+    /// Whether the logs end a version of `id`: what catalog and segments say of it no longer holds.
+    pub fn is_masked(&self, id: EpisodeId) -> bool {
+        self.pending().masks(id)
+    }
+
+    /// The sessions of which the logs hold live rows of a user, in no order, with those rows' entries.
+    pub fn pending_sessions(
+        &self,
+        user: &[u8],
+    ) -> impl Iterator<Item = (&str, &BTreeSet<SessionEntry>)> {
+        self.pending_user(user).into_iter().flat_map(UserPending::sessions)
+    }
+
     /// The codec that the segments' codes were made with, once there is one.
     pub fn codec(&self) -> Option<&Arc<Codec>> {
         self.view.base.codec.as_ref()

@@ -215,6 +215,110 @@ fn a_deletion_takes_the_older_versions_out_of_the_segments() {
     assert_eq!(texts(&store, "u"), ["other"]);
 }
 
+/// Twelve turns of two users and three speakers, with a checkpoint behind each turn for which `every` says so; the
+/// fourth is deleted behind the sixth and the fifth gets a second version.
+fn spoken(every: impl Fn(i64) -> bool) -> Store {
+    let store = open(&memory());
+    let mut ids = Vec::new();
+    for turn in 0..12_i64 {
+        let user = if turn % 3 == 2 { "v" } else { "u" };
+        let row = spoken_row(user, turn, turn + 40);
+        ids.push(store.commit(move |transaction| transaction.insert(row)).unwrap().0.id);
+        if turn == 6 {
+            delete(&store, ids[3]);
+            let row = spoken_row("u", 4, 99);
+            let id = ids[4];
+            let replaced = store.commit(move |transaction| {
+                let old = transaction.get(id)?.unwrap();
+                transaction.replace(&old, row)
+            });
+            replaced.unwrap();
+        }
+        if every(turn) {
+            store.checkpoint().unwrap();
+        }
+    }
+    store.checkpoint().unwrap();
+    store
+}
+
+/// A turn of a hundred and fifty words or so: more passages of one term than a block of postings has, all in all.
+fn spoken_row(user: &str, turn: i64, length: i64) -> EncodedRow {
+    let words: Vec<_> = (0..length * 3).map(|n| format!("w{} a", (n * (turn + 3)) % 17)).collect();
+    let speaker = ["Ada L", "Bob", "w3"][turn as usize % 3].to_owned();
+    let row = draft(user, &words.join(" "), turn, None);
+    let body = Body { speaker: Some(speaker), ..row.record().body.clone() };
+    let terms = super::segment::example::simple_terms(&body.text, body.speaker.as_deref());
+    EncodedRow::new(Draft {
+        user: user.as_bytes().into(),
+        time: turn,
+        offset_minutes: 0,
+        ordinal: 0,
+        expires: i64::MAX,
+        vector: row.record().vector.clone(),
+        terms,
+        body,
+    })
+    .unwrap()
+}
+
+#[test]
+fn a_rewrite_gives_the_bytes_that_a_checkpoint_of_the_same_rows_would() {
+    let (at_once, merged) = (spoken(|turn| turn == 99), spoken(|_| true));
+    // What one rewrite wrote is the input of the next.
+    assert!(merged.merge().unwrap() >= 8);
+    let before = merged.snapshot().unwrap();
+    let inputs: Vec<_> = before.view().base.segments.iter().map(|view| view.row.segment).collect();
+    assert!(merged.shared().rewrite(&before, &inputs).unwrap());
+    let whole = |store: &Store| {
+        let snapshot = store.snapshot().unwrap();
+        let segments: Vec<_> =
+            snapshot.view().base.segments.iter().map(|view| view.segment.clone()).collect();
+        assert!(segments.iter().all(|segment| segment.verify(true).is_empty()));
+        segments
+    };
+    let rewritten = whole(&merged).swap_remove(0);
+    assert_eq!(rewritten.replaces(), inputs);
+    let checkpointed = whole(&at_once).swap_remove(0);
+    assert!(rewritten.rows() == 12 && rewritten.passage_count() > 128);
+    assert!(rewritten.lexical_bytes() == checkpointed.lexical_bytes());
+    let counts = |store: &Store| store.snapshot().unwrap().counts(b"u").unwrap();
+    assert_eq!(counts(&merged), counts(&at_once));
+    assert!(merged.verify().unwrap().problems.is_empty());
+    let stats = merged.stats().unwrap();
+    let parts = stats.segment_parts;
+    let sum = parts.vectors + parts.text + parts.lexical + parts.other;
+    assert!(sum == stats.segment_bytes && parts.lexical > 1000, "{parts:?}");
+}
+
+#[test]
+fn a_snapshot_tells_sessions_and_what_the_logs_change_of_them() {
+    let store = open(&memory());
+    let first = insert(&store, "u", "a", 1, None);
+    insert(&store, "v", "x", 1, None);
+    let before = store.snapshot().unwrap().generation();
+    store.checkpoint().unwrap();
+    let second = insert(&store, "u", "b", 2, None);
+    delete(&store, first);
+    let snapshot = store.snapshot().unwrap();
+    assert!(snapshot.generation() > before);
+    let user = snapshot.user_number(b"u").unwrap().unwrap();
+    assert!(snapshot.user_number(b"w").unwrap().is_none());
+    let sessions = snapshot.sessions_of(user).unwrap();
+    assert_eq!(sessions.len(), 1);
+    assert_eq!(sessions[0].1, "s");
+    let entries = snapshot.session_entries(sessions[0].0).unwrap();
+    let ids: Vec<u64> = entries.iter().map(|entry| entry.id).collect();
+    assert_eq!(ids, [first.get()], "as stored, though the logs end it");
+    assert!(snapshot.is_masked(first) && !snapshot.is_masked(second));
+    let pending: Vec<_> = snapshot.pending_sessions(b"u").collect();
+    assert_eq!(pending.len(), 1);
+    assert_eq!(pending[0].0, "s");
+    let ids: Vec<u64> = pending[0].1.iter().map(|entry| entry.id).collect();
+    assert_eq!(ids, [second.get()]);
+    assert_eq!(snapshot.pending_sessions(b"v").count(), 0);
+}
+
 #[test]
 fn neighbours_follow_the_session_across_log_and_segments() {
     let vfs = memory();

@@ -21,7 +21,7 @@ use super::log::format::HEADER_BYTES;
 use super::log::{Batch, LogFile};
 use super::masks::Masks;
 use super::pending::Pending;
-use super::segment::Segment;
+use super::segment::{Segment, TextCache};
 use super::state::State;
 use super::vfs::{FileIdentity, LockKind, OpenMode, PlantedBug};
 
@@ -78,6 +78,8 @@ pub struct Follower {
     pub bundle: Bundle,
     pub database: [u8; 16],
     pub cache_bytes: usize,
+    /// Of all segments that this handle opens.
+    pub text_cache: Option<Arc<TextCache>>,
     pub busy_timeout: Duration,
 }
 
@@ -371,7 +373,9 @@ impl Follower {
                 Error::io("map segment", error).in_file(&path)
             }
         })?;
-        Segment::open(map, &path, self.database, Some((row.segment, row.bytes, row.footer_crc)))
+        let expected = Some((row.segment, row.bytes, row.footer_crc));
+        let segment = Segment::open(map, &path, self.database, expected)?;
+        Ok(segment.with_cache(self.text_cache.clone()))
     }
 }
 

@@ -7,6 +7,7 @@ use std::cell::RefCell;
 
 use zstd::bulk::{Compressor, Decompressor};
 
+use super::cache::{BlockKey, TextCache};
 use super::format::{self, BLOCK_ENTRY_BYTES, Input, PLACE_BYTES};
 use crate::error::{Error, Result};
 use crate::ids::UserNumber;
@@ -190,7 +191,10 @@ struct Decoder {
     decompressor: Decompressor<'static>,
     buffer: Box<[u8; BLOCK_BYTES]>,
     /// The open segment and the block that `buffer` holds.
-    holds: Option<(u64, u32)>,
+    holds: Option<BlockKey>,
+    /// Blocks decompressed by this thread.
+    #[cfg(test)]
+    unpacked: u64,
 }
 
 thread_local! {
@@ -198,28 +202,43 @@ thread_local! {
         decompressor: Decompressor::default(),
         buffer: Box::new([0; BLOCK_BYTES]),
         holds: None,
+        #[cfg(test)]
+        unpacked: 0,
     });
 }
 
 /// Calls `with` with the contents of block `key.1` of the open segment numbered `key.0`, whose stored bytes are
-/// `stored`.
+/// `stored`: those that this thread read last, those in `cache`, or those decompressed now, which go there.
 ///
 /// # Errors
 /// `Corrupt` when the bytes do not have the entry's CRC or do not decompress to exactly its length.
 pub fn with_block<T>(
-    key: (u64, u32),
+    key: BlockKey,
     entry: &BlockEntry,
     stored: &[u8],
+    cache: Option<&TextCache>,
     with: impl FnOnce(&[u8]) -> T,
 ) -> Result<T> {
     DECODER.with_borrow_mut(|decoder| {
         if decoder.holds != Some(key) {
+            if let Some(raw) = cache.and_then(|cache| cache.get(key)) {
+                return Ok(with(&raw));
+            }
             decoder.holds = None;
             unpack(decoder, entry, stored)?;
             decoder.holds = Some(key);
+            if let Some(cache) = cache {
+                cache.put(key, &decoder.buffer[..entry.raw as usize]);
+            }
         }
         Ok(with(&decoder.buffer[..entry.raw as usize]))
     })
+}
+
+/// Blocks that this thread has decompressed.
+#[cfg(test)]
+pub fn unpacked() -> u64 {
+    DECODER.with_borrow(|decoder| decoder.unpacked)
 }
 
 /// Checks the stored bytes of a block.
@@ -233,6 +252,10 @@ pub fn check(entry: &BlockEntry, stored: &[u8]) -> Result<()> {
 
 fn unpack(decoder: &mut Decoder, entry: &BlockEntry, stored: &[u8]) -> Result<()> {
     check(entry, stored)?;
+    #[cfg(test)]
+    {
+        decoder.unpacked += 1;
+    }
     let raw = &mut decoder.buffer[..entry.raw as usize];
     if entry.is_raw {
         raw.copy_from_slice(stored);
@@ -303,8 +326,9 @@ mod tests {
     #[test]
     fn a_damaged_block_never_reaches_the_decompressor() {
         let (entries, stored, _) = cut(&[(1, b"some text ".repeat(100))]);
-        let read =
-            |stored: &[u8], key| with_block((u64::MAX, key), &entries[0], stored, <[u8]>::to_vec);
+        let read = |stored: &[u8], key| {
+            with_block((u64::MAX, key), &entries[0], stored, None, <[u8]>::to_vec)
+        };
         assert_eq!(read(&stored[0], 0).unwrap(), b"some text ".repeat(100));
         for bit in 0..stored[0].len() * 8 {
             let mut damaged = stored[0].clone();
@@ -319,7 +343,7 @@ mod tests {
         let (entries, stored, _) = cut(&[(1, b"some text ".repeat(100))]);
         for raw in [999, 1001, 8192] {
             let entry = BlockEntry { raw, ..entries[0] };
-            assert!(with_block((u64::MAX, 2), &entry, &stored[0], |_| ()).is_err(), "{raw}");
+            assert!(with_block((u64::MAX, 2), &entry, &stored[0], None, |_| ()).is_err(), "{raw}");
         }
     }
 }

@@ -4,6 +4,7 @@
 //! what a length claims.
 
 use super::blocks::{self, BLOCK_BYTES, BODY_BYTES_MAX, BlockEntry, BodyPlace};
+use super::cache::TextCache;
 use super::format::{BLOCK_ENTRY_BYTES, Section};
 use super::reader::Segment;
 use crate::error::{Error, Result};
@@ -11,15 +12,16 @@ use crate::model::Body;
 use crate::storage::wire;
 
 impl Segment {
-    /// Appends the encoded body of one row to `out`. Reads the blocks that hold it and no others.
+    /// Appends the encoded body of one row to `out`. Reads the blocks that hold it and no others, and leaves the cache
+    /// alone: this is how all bodies of a segment are read.
     ///
     /// # Errors
     /// `Corrupt`, naming the row's id; `out` may then hold a part of the body.
     pub fn body(&self, row: u32, out: &mut Vec<u8>) -> Result<()> {
-        self.append_body(row, out).map_err(|error| self.of_row(error, row))
+        self.append_body(row, None, out).map_err(|error| self.of_row(error, row))
     }
 
-    fn append_body(&self, row: u32, out: &mut Vec<u8>) -> Result<()> {
+    fn append_body(&self, row: u32, cache: Option<&TextCache>, out: &mut Vec<u8>) -> Result<()> {
         let place = BodyPlace::decode(self.columns.item(Section::BodyPlaces, row)?);
         if place.len as usize > BODY_BYTES_MAX {
             return Err(self.disagree("body length", Section::BodyPlaces));
@@ -29,7 +31,8 @@ impl Segment {
         while left > 0 {
             let entry = self.block(block)?;
             let stored = self.stored(&entry)?;
-            let taken = blocks::with_block((self.opened, block), &entry, stored, |raw| {
+            let key = (self.opened, block);
+            let taken = blocks::with_block(key, &entry, stored, cache, |raw| {
                 let part = raw.get(from..)?;
                 let part = &part[..part.len().min(left)];
                 out.extend_from_slice(part);
@@ -48,13 +51,14 @@ impl Segment {
         Ok(())
     }
 
-    /// The body of one row.
+    /// The body of one row; its blocks come from the cache, or go into it.
     ///
     /// # Errors
     /// As [`Segment::body`], and `Corrupt` when the bytes are no body.
     pub fn body_decoded(&self, row: u32) -> Result<Body> {
         let mut bytes = Vec::new();
-        self.body(row, &mut bytes)?;
+        self.append_body(row, self.cache.as_deref(), &mut bytes)
+            .map_err(|error| self.of_row(error, row))?;
         self.decode_body(row, &bytes)
     }
 

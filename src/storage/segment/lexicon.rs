@@ -115,6 +115,16 @@ impl Segment {
     }
 }
 
+#[cfg(test)]
+impl Segment {
+    /// The stored sections of speakers, passages, terms and postings.
+    pub fn lexical_bytes(&self) -> Vec<Vec<u8>> {
+        let sections = Section::ALL.iter().filter(|section| **section as u16 >= 49);
+        let sections = sections.chain([&Section::Words, &Section::Speakers, &Section::Flags]);
+        sections.map(|section| self.columns.whole(*section).unwrap().to_vec()).collect()
+    }
+}
+
 /// A term on its way out of a block.
 struct Cursor<'a> {
     /// The entries that are left.

@@ -5,6 +5,7 @@
 
 mod blocks;
 mod bodies;
+mod cache;
 mod columns;
 #[cfg(any(test, feature = "internals"))]
 pub mod example;
@@ -14,6 +15,7 @@ mod hostile;
 mod lexical_writer;
 mod lexicon;
 mod open;
+mod parts;
 mod passages;
 mod postings;
 mod reader;
@@ -26,9 +28,11 @@ mod verify;
 mod verify_lexical;
 mod writer;
 
+pub use cache::TextCache;
 pub use format::{PASSAGE_LENGTH_BYTES, ROW_HAS_TIME, ROW_HAS_VECTOR};
 pub use lexical_writer::invert;
 pub use lexicon::{Lexicon, Terms};
+pub use parts::SegmentParts;
 pub use passages::PassageLength;
 pub use postings::{BLOCK_POSTINGS, Posting, Postings};
 pub use reader::{Rows, Segment};

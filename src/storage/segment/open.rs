@@ -58,6 +58,7 @@ impl Segment {
             id: SegmentId::new(header.segment),
             footer_crc,
             unknown_ro_compat: header.ro_compat != 0,
+            cache: None,
             opened: OPENED.fetch_add(1, Ordering::Relaxed),
             user_names: std::sync::OnceLock::new(),
             speaker_names: std::sync::OnceLock::new(),

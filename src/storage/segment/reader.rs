@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use super::cache::TextCache;
 use super::columns::Columns;
 use super::format::{ROW_HAS_VECTOR, Section};
 use super::speakers::Speakers;
@@ -29,13 +30,31 @@ pub struct Segment {
     pub(super) footer_crc: u32,
     pub(super) unknown_ro_compat: bool,
     pub(super) opened: u64,
+    /// Text blocks that were read lately, if the handle keeps any.
+    pub(super) cache: Option<Arc<TextCache>>,
     /// Filled at the first look-up of a user's name.
     pub(super) user_names: OnceLock<Vec<(UserNumber, Arc<[u8]>)>>,
     /// Filled at the first look-up of a speaker.
     pub(super) speaker_names: OnceLock<Speakers>,
 }
 
+/// Takes the segment's blocks out of the cache: nobody can ask for them any more.
+impl Drop for Segment {
+    fn drop(&mut self) {
+        if let Some(cache) = &self.cache {
+            cache.forget(self.opened);
+        }
+    }
+}
+
 impl Segment {
+    /// The same segment, whose texts are looked for in `cache` first.
+    #[must_use]
+    pub fn with_cache(mut self, cache: Option<Arc<TextCache>>) -> Segment {
+        self.cache = cache;
+        self
+    }
+
     /// The segment's id.
     pub fn id(&self) -> SegmentId {
         self.id

@@ -515,6 +515,29 @@ fn check_codes(rows: &Rows, codec: &Codec, codes: &[u8], factors: &[[u8; 4]]) {
 }
 
 #[test]
+fn texts_that_were_read_lately_are_not_decompressed_again() {
+    let rows = random_rows(&mut Random(5), 60, &[2000], DIMENSION);
+    let space = space(DIMENSION);
+    let bytes = write(&input(&space, None), &rows).0;
+    let read = |segment: &Segment| {
+        let before = blocks::unpacked();
+        // Far apart, so that no two rows share a block.
+        for row in (0..60).step_by(6) {
+            segment.body_decoded(row).unwrap();
+        }
+        blocks::unpacked() - before
+    };
+    let cache = TextCache::new(4 << 20);
+    let cached = open(&bytes).unwrap().with_cache(cache.clone());
+    assert_eq!((read(&cached), read(&cached)), (10, 0));
+    let plain = open(&bytes).unwrap();
+    assert_eq!((read(&plain), read(&plain)), (10, 10));
+    // Another opening of the same file has blocks of its own.
+    let again = open(&bytes).unwrap().with_cache(cache);
+    assert_eq!((read(&again), read(&again)), (10, 0));
+}
+
+#[test]
 fn threads_share_a_segment() {
     fn check<T: Send + Sync + 'static>() {}
     check::<Segment>();
