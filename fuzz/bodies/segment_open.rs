@@ -53,7 +53,29 @@ fn tables(segment: &Segment) -> Result<()> {
     let _ = segment.sessions();
     let _ = segment.codec();
     for (user, name) in segment.users()? {
+        let _ = lexicon(segment, user);
+        let _ = segment.speakers(user);
         assert!(segment.user_name(user)?.is_some_and(|found| found == name));
+    }
+    Ok(())
+}
+
+/// Every term, and what a look-up of it finds.
+fn lexicon(segment: &Segment, user: UserNumber) -> Result<()> {
+    let Some(lexicon) = segment.lexicon(user)? else { return Ok(()) };
+    let passages = lexicon.passages();
+    let _ = lexicon.find("2024");
+    let (mut terms, mut block) = (lexicon.terms(), Vec::new());
+    while let Some((term, postings)) = terms.next()? {
+        assert!(!term.is_empty() && postings.len() <= passages.end - passages.start);
+        let _ = lexicon.find(term);
+        for number in 0..postings.block_count() {
+            let _ = postings.block_last(number);
+            if postings.decode(number, &mut block).is_ok() {
+                assert!(block.is_sorted_by(|a, b| a.passage < b.passage));
+                assert!(block.iter().all(|posting| passages.contains(&posting.passage)));
+            }
+        }
     }
     Ok(())
 }
@@ -69,8 +91,10 @@ fn row_of(segment: &Segment, row: u32) {
         segment.version(row).is_ok(),
         segment.time(row).is_ok(),
         segment.has_vector(row).is_ok(),
+        segment.speaker_column(row..row.saturating_add(1)).is_ok(),
+        segment.passages_of(row..row.saturating_add(1)).is_ok(),
     ];
-    assert!(row < segment.rows() || results == [false; 8], "row {row} is beyond the segment");
+    assert!(row < segment.rows() || results == [false; 10], "row {row} is beyond the segment");
     let file = segment.bytes() as usize;
     assert!(body.len() <= file.saturating_mul(1024), "a body of {} bytes", body.len());
 }
@@ -83,5 +107,10 @@ fn columns(segment: &Segment, rows: Range<u32>) -> Result<()> {
     let _ = segment.flags_column(rows.clone());
     let _ = segment.codes(rows.clone());
     let _ = segment.factors(rows.clone());
+    let _ = segment.words(rows.clone());
+    let _ = segment.content_words(rows.clone());
+    let _ = segment.speaker_column(rows.clone());
+    let _ = segment.passage_starts(rows.clone());
+    let _ = segment.passage_lengths(rows.clone());
     segment.vectors(rows).map(drop)
 }

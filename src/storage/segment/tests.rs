@@ -298,11 +298,14 @@ pub(super) fn open(bytes: &[u8]) -> Result<Segment> {
     Segment::open(Map::from_bytes(bytes.into()), "/some/0000004d.seg", DATABASE, None)
 }
 
+/// The terms of one user, each with all its postings.
+type TermLists = Vec<(String, Vec<Posting>)>;
+
 /// All that a segment answers.
 #[derive(Debug, PartialEq)]
 pub(super) struct Contents {
     rows: Vec<Row>,
-    lexicons: Vec<(UserNumber, Vec<(String, Vec<Posting>)>)>,
+    lexicons: Vec<(UserNumber, TermLists)>,
     speakers: Vec<(UserNumber, Vec<Speaker>)>,
     found: Vec<Vec<u32>>,
     codes: Option<Vec<u8>>,
@@ -361,10 +364,7 @@ pub(super) fn read_all(segment: &Segment) -> Result<Contents> {
 }
 
 /// The terms of one user, each with all its postings.
-pub(super) fn read_lexicon(
-    segment: &Segment,
-    user: UserNumber,
-) -> Result<Vec<(String, Vec<Posting>)>> {
+pub(super) fn read_lexicon(segment: &Segment, user: UserNumber) -> Result<TermLists> {
     let Some(lexicon) = segment.lexicon(user)? else { return Ok(Vec::new()) };
     let (mut terms, mut block) = (Vec::new(), Vec::new());
     let mut cursor = lexicon.terms();
@@ -412,7 +412,7 @@ fn every_row_comes_back_from_what_was_written() {
 }
 
 /// The lexicons of `rows`, by the slow way: each passage says what it holds.
-fn expected_lexicons(rows: &Rows) -> Vec<(UserNumber, Vec<(String, Vec<Posting>)>)> {
+fn expected_lexicons(rows: &Rows) -> Vec<(UserNumber, TermLists)> {
     let mut lexicons: BTreeMap<u64, BTreeMap<String, Vec<Posting>>> =
         (1..5).map(|user| (user, BTreeMap::new())).collect();
     let mut passage = 0;
@@ -674,6 +674,24 @@ fn latencies_of_find_and_body() {
         }
         println!("body, {round}: {:?}", clock.elapsed() / picks.len() as u32);
     }
+    let lexicon = segment.lexicon(UserNumber::new(1)).unwrap().unwrap();
+    let mut block = Vec::new();
+    for term in ["2024", "ada", "the"] {
+        let clock = std::time::Instant::now();
+        for _ in 0..1000 {
+            std::hint::black_box(lexicon.find(term).unwrap());
+        }
+        let found = clock.elapsed() / 1000;
+        let postings = lexicon.find(term).unwrap().unwrap();
+        let clock = std::time::Instant::now();
+        for number in (0..10).flat_map(|_| 0..postings.block_count()) {
+            postings.decode(number, &mut block).unwrap();
+            std::hint::black_box(&block);
+        }
+        let posting = clock.elapsed().as_secs_f64() * 1e8 / f64::from(postings.len());
+        println!("{term}: find {found:?}, decode {posting:.2} ns of {}", postings.len());
+    }
+    println!("{:?}", segment.parts());
     let mut raw = Vec::new();
     for row in 0..1000 {
         segment.body(row, &mut raw).unwrap();
