@@ -148,6 +148,38 @@ fn hostile_bytes_under_right_checksums_never_panic() {
 }
 
 #[test]
+fn a_damaged_skip_table_or_block_is_refused_or_stays_within_the_user() {
+    // Without codes and vectors, so that the file is small.
+    let rows = random_rows(&mut Random(6), 2000, &[60], DIMENSION);
+    let space = space(DIMENSION);
+    let (bytes, _) = write(&input(&space, None), &rows);
+    let intact = open(&bytes).unwrap();
+    let at = intact.columns.place(Section::Postings).unwrap().offset as usize;
+    // The second user's first term is in every passage of theirs.
+    let user = UserNumber::new(2);
+    let start = at + intact.directory_entry(1).unwrap().postings_at as usize;
+    let list = intact.lexicon(user).unwrap().unwrap().find("2024").unwrap().unwrap();
+    assert!(list.block_count() > 3);
+    let mut random = Random(29);
+    let (mut refused, mut decoded) = (0, 0);
+    for at in start..start + 8 * list.block_count() as usize + 300 {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1 << random.below(8);
+        repair(&mut damaged, &bytes);
+        let segment = open(&damaged).unwrap();
+        let lexicon = segment.lexicon(user).unwrap().unwrap();
+        let postings = lexicon.find("2024").unwrap().unwrap();
+        let mut block = Vec::new();
+        let all = 0..postings.block_count();
+        let is_read = all.clone().all(|number| postings.decode(number, &mut block).is_ok());
+        (refused, decoded) = (refused + u32::from(!is_read), decoded + u32::from(is_read));
+        search(&segment, user);
+        assert!(!segment.verify(true).is_empty(), "byte {at} says something else unnoticed");
+    }
+    assert!(refused > 200 && decoded > 20, "{refused} refused, {decoded} decoded");
+}
+
+#[test]
 fn verify_tells_rows_and_contradictions() {
     let (bytes, _) = small();
     let segment = open(&bytes).unwrap();
