@@ -145,6 +145,7 @@ impl Segment {
                     {
                         let error = self.disagree("passage length", Section::PassageLengths);
                         findings.add(error.of(self.id_of(row)?.get()), row..row + 1);
+                        break;
                     }
                 }
             }
