@@ -161,3 +161,61 @@ pub fn invert<'t>(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::segment::example::simple_terms;
+
+    #[test]
+    fn a_term_of_text_and_speaker_is_one_posting() {
+        let rows = [(4, simple_terms("ann saw ann", Some("Ann"))), (5, simple_terms("bob", None))];
+        let mut seen = Vec::new();
+        let taken = invert(rows.iter().map(|(first, terms)| (*first, terms)), &mut |term, list| {
+            seen.push((term.to_owned(), list.to_vec()));
+            Ok(())
+        });
+        taken.unwrap();
+        let posting = |passage, text, speaker, date| Posting {
+            passage,
+            frequencies: Frequencies { text, speaker, date },
+        };
+        let expected = [
+            ("2024", vec![posting(4, 0, 0, 1), posting(5, 0, 0, 1)]),
+            ("ann", vec![posting(4, 2, 1, 0)]),
+            ("bob", vec![posting(5, 1, 0, 0)]),
+            ("saw", vec![posting(4, 1, 0, 0)]),
+        ];
+        assert_eq!(seen, expected.map(|(term, list)| (term.to_owned(), list)));
+    }
+
+    #[test]
+    #[ignore = "prints what a hundred thousand short turns take"]
+    fn time_and_bytes_of_short_turns() {
+        let mut state = 1_u64;
+        let mut word = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            // About as uneven as talk: small numbers are common.
+            let share = (state >> 40) as f64 / (1_u64 << 24) as f64;
+            format!(
+                "w{:x} ",
+                (20_000_f64.powf(share) as u64).wrapping_mul(2_654_435_761) % (1 << 20)
+            )
+        };
+        let rows: Vec<RowTerms> = (0..100_000)
+            .map(|_| simple_terms(&(0..8).map(|_| word()).collect::<String>(), Some("Ann Lee")))
+            .collect();
+        let clock = std::time::Instant::now();
+        let (mut writer, mut lists) = (LexiconWriter::default(), 0);
+        let terms = |put: &mut PutTerm<'_>| invert((0..).zip(&rows), put);
+        let put = &mut |list: &[u8]| {
+            lists += list.len();
+            Ok(())
+        };
+        writer.user(UserNumber::new(1), 0..100_000, terms, put).unwrap();
+        let (_, terms) = writer.finish();
+        println!("{:?}: {lists} bytes of lists, {} of terms", clock.elapsed(), terms.len());
+    }
+}
