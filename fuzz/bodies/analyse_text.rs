@@ -55,7 +55,7 @@ fn check_passages(text: &str, count: usize) {
     assert!(count >= 1 && count == ranges.len());
     assert!(ranges.is_sorted_by(|a, b| a.start < b.start && a.end < b.end));
     let mut reached = 0;
-    for range in ranges.iter().cloned().chain([text.len()..text.len()]) {
+    for range in ranges.iter().cloned().chain(std::iter::once(text.len()..text.len())) {
         assert!(text.get(range.clone()).is_some(), "a passage begins and ends between characters");
         if let Some(between) = text.get(reached..range.start) {
             assert_eq!(words(between), 0, "words between passages");

@@ -73,7 +73,7 @@ fn head(speaker: &str, date: Date) -> Vec<HeadTerm> {
 }
 
 fn capped(count: u32) -> u8 {
-    u8::try_from(count).unwrap_or(u8::MAX).min(FREQUENCY_MAX)
+    count.min(u32::from(FREQUENCY_MAX)) as u8
 }
 
 /// Terms with repeats, in one string until they are counted.

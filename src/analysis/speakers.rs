@@ -53,7 +53,7 @@ fn end_of_word(text: &str) -> usize {
         text[from..].find(|c| !belongs(c)).map_or(text.len(), |length| from + length)
     };
     if unspaced {
-        return run(0, |c| is_unspaced(c));
+        return run(0, is_unspaced);
     }
     let end = run(0, |c| is_spaced_word(c) || super::characters::is_mark(c));
     super::words::suffix(text, end).map_or(end, |suffix| run(suffix, is_letter))

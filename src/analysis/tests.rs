@@ -92,7 +92,7 @@ fn check_invariants(text: &str) {
     assert!(ranges.iter().all(|range| text.is_char_boundary(range.end)));
     // What lies between two passages is no word.
     let mut reached = 0;
-    for range in ranges.iter().cloned().chain([text.len()..text.len()]) {
+    for range in ranges.iter().cloned().chain(std::iter::once(text.len()..text.len())) {
         if let Some(between) = text.get(reached..range.start) {
             assert_eq!(words(between), 0, "{between:?}");
         }

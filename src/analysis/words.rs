@@ -83,11 +83,13 @@ fn word(text: &str, at: usize, buffer: &mut String, visit: &mut impl FnMut(&str,
         }
         buffer.truncate(length);
     }
-    if whole && !is_stop(buffer) {
-        visit(&stem(buffer), Kind::Word);
-    } else if !whole {
-        visit(buffer, Kind::Word);
+    if whole {
+        if is_stop(buffer) {
+            return end;
+        }
+        stem(buffer);
     }
+    visit(buffer, Kind::Word);
     end
 }
 

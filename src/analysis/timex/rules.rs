@@ -157,6 +157,6 @@ impl<'t> Expression<'t> {
     pub(super) fn month(&self) -> Option<i8> {
         let name = self.captures.name("month")?.as_str();
         let named = |month: &&str| month[..3].eq_ignore_ascii_case(&name[..3]);
-        MONTHS.iter().position(|month| named(&month)).map(|at| at as i8 + 1)
+        MONTHS.iter().position(named).map(|at| at as i8 + 1)
     }
 }
