@@ -9,7 +9,8 @@ use snowball_stemmers_rs::{Algorithm, Stemmer};
 
 /// Bytes of a word that is kept, at most: longer ones are rare.
 const KEPT_BYTES_MAX: usize = 20;
-/// Words kept a thread, 84 KiB. The turns of LoCoMo hold 3,900 words, and the 2,048 most common are 96 % of what is said.
+/// Words kept a thread, 84 KiB. The turns of LoCoMo hold 3,900 different words, and the 2,048 most common of them are
+/// 96 % of what is said.
 const SLOTS: usize = 2048;
 
 /// A word and its stem; an empty slot holds the empty word.
