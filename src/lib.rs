@@ -24,6 +24,11 @@
 
 #[cfg_attr(
     not(feature = "internals"),
+    allow(dead_code, unused_imports, reason = "terms wait for the lexical leg, and are tested")
+)]
+mod analysis;
+#[cfg_attr(
+    not(feature = "internals"),
     allow(
         dead_code,
         unused_imports,
@@ -79,6 +84,9 @@ struct Readme;
 #[cfg(feature = "internals")]
 #[doc(hidden)]
 pub mod internals {
+    pub mod analysis {
+        pub use crate::analysis::*;
+    }
     pub mod encode {
         pub use crate::encode::*;
     }

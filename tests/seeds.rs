@@ -200,6 +200,7 @@ fn generated() -> Vec<(&'static str, Inputs)> {
     let log = log();
     let large = segment(300, 32);
     vec![
+        ("analyse_text", named(turns())),
         ("bundle_open", named(bundles())),
         ("crash_ops", named((0..12).map(|seed| (SEEDS[seed], noise(seed, 160))).collect())),
         ("embed_text", named(texts())),
@@ -243,6 +244,35 @@ fn noise(seed: usize, length: usize) -> Vec<u8> {
     }
     bytes.truncate(length);
     bytes
+}
+
+fn turns() -> Vec<(&'static str, Vec<u8>)> {
+    let turn = |text: &str| [&[231, 7, 4, 24, 3][..], b"Ada", text.as_bytes()].concat();
+    let kana = "\u{65e5}\u{672c}\u{8a9e}\u{3067}\u{3059}";
+    vec![
+        (
+            "english",
+            turn("Don't wait: Ada's running late. See POL-358, a.b@c.org and /usr/lib/x.so!"),
+        ),
+        (
+            "times",
+            turn(
+                "Last May, two weeks ago, on 2023-05-07, 5/7/2022, midmay or the day before yesterday",
+            ),
+        ),
+        ("unspaced", turn(&format!("{}\u{3002}v1.2\u{ff01}", kana.repeat(60)))),
+        (
+            "marks",
+            turn(
+                "\0\u{301}\u{200b}e\u{315}\u{301}\u{ad}x \u{ff76}\u{ff9e} \u{e01}\u{e33} \u{1f170}",
+            ),
+        ),
+        ("passages", turn(&"it was a long day, and we walked on. ".repeat(30))),
+        (
+            "calendar",
+            [&[15, 39, 11, 27, 0], &b"next year, in 12 months, december 9999"[..]].concat(),
+        ),
+    ]
 }
 
 fn texts() -> Vec<(&'static str, Vec<u8>)> {

@@ -7,6 +7,7 @@
 // The targets use one body each, the replay no mutator.
 #![allow(dead_code)]
 
+pub mod analyse_text;
 pub mod bundle_open;
 pub mod crash_ops;
 pub mod embed_text;
@@ -27,7 +28,8 @@ pub const DATABASE: [u8; 16] = *b"0123456789abcdef";
 pub type Body = fn(&[u8]);
 
 /// All targets by name.
-pub const ALL: [(&str, Body); 7] = [
+pub const ALL: [(&str, Body); 8] = [
+    ("analyse_text", analyse_text::run),
     ("bundle_open", bundle_open::run),
     ("crash_ops", crash_ops::run),
     ("embed_text", embed_text::run),
