@@ -377,7 +377,8 @@ fn a_path_that_is_no_database_is_told_apart_from_a_failing_machine() {
     place.file("file", "text");
     std::fs::create_dir(place.dir.path().join("full")).unwrap();
     place.file("full/other", "text");
-    for (path, read, write) in [("file", 3, 2), ("full", 3, 2), ("file/below", 3, 2), ("no", 3, 0)] {
+    for (path, read, write) in [("file", 3, 2), ("full", 3, 2), ("file/below", 3, 2), ("no", 3, 0)]
+    {
         assert_eq!(place.run(&["search", path, "--user", "u", "x"]).code, read, "{path}");
         let wrote = place.run(&["add", path, "--user", "u", "x"]);
         // Below a file not even a draft can be made: the machine refuses.

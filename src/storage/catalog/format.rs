@@ -353,8 +353,21 @@ mod tests {
             dead_rows: 7,
             deleted_rows: 5,
             dead_version: 3,
-            ids: (5, u64::MAX),
+            ids: (5, NUMBER_END - 1),
         }
+    }
+
+    #[test]
+    fn a_number_that_cannot_be_counted_on_from_is_refused() {
+        let rows = [
+            ManifestRow { ids: (5, NUMBER_END), ..row() },
+            ManifestRow { bytes: u64::MAX, ..row() },
+            ManifestRow { dead_version: u32::MAX, ..row() },
+        ];
+        for row in rows {
+            assert!(decode_manifest(42, &encode_manifest(&row)).is_err(), "{row:?}");
+        }
+        assert!(decode_manifest(NUMBER_END, &encode_manifest(&row())).is_err());
     }
 
     #[test]

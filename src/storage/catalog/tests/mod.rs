@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::error::{Error, ErrorKind, Result};
-use crate::ids::EpisodeId;
+use crate::ids::{EpisodeId, NUMBER_END};
 use crate::model::VectorSpace;
 use crate::options::VectorElement;
 use crate::storage::segment::Counts;
@@ -524,10 +524,16 @@ fn meta_with_a_mean_of_the_largest_dimension_survives() {
     large.space.name = "n".repeat(1000);
     large.codec_mean = Some((0..4096).map(|n| n as f32 * 0.5).collect());
     large.generation = 5;
-    large.log_applied = LogId::new(u64::MAX);
-    large.next_user = u64::MAX;
+    large.log_applied = LogId::new(NUMBER_END - 1);
+    large.next_user = NUMBER_END - 1;
     publish(&vfs, |txn| txn.set_meta(&large));
     assert_eq!(read(&vfs).meta().unwrap(), large);
+    for beyond in
+        [Meta { next_user: NUMBER_END, ..large.clone() }, Meta { generation: u64::MAX, ..large }]
+    {
+        publish(&vfs, |txn| txn.set_meta(&beyond));
+        assert!(read(&vfs).meta().is_err());
+    }
 }
 
 #[test]
