@@ -355,6 +355,58 @@ fn verify_ends_with_6_when_a_segment_is_damaged() {
 }
 
 #[test]
+fn a_database_too_damaged_to_open_is_a_finding_of_verify() {
+    let place = Place::new();
+    place.add("one", &[]);
+    let whole = place.run(&["verify", "db", "--json"]).ok().json();
+    assert!(whole["bytes"].as_u64().unwrap() > 1000, "the log and the catalog count: {whole}");
+    let log = place.dir.path().join("db/log/00000001.log");
+    let mut bytes = std::fs::read(&log).unwrap();
+    bytes[3] ^= 1;
+    std::fs::write(&log, bytes).unwrap();
+    let ran = place.run(&["verify", "db", "--json"]);
+    assert_eq!(ran.code, 6);
+    let found = ran.json();
+    assert_eq!(found["whole"], json!(false));
+    assert_eq!(found["problems"][0]["file"], json!("db/log/00000001.log"));
+}
+
+#[test]
+fn a_path_that_is_no_database_is_told_apart_from_a_failing_machine() {
+    let place = Place::new();
+    place.file("file", "text");
+    std::fs::create_dir(place.dir.path().join("full")).unwrap();
+    place.file("full/other", "text");
+    for (path, read, write) in [("file", 3, 2), ("full", 3, 2), ("file/below", 3, 2), ("no", 3, 0)]
+    {
+        assert_eq!(place.run(&["search", path, "--user", "u", "x"]).code, read, "{path}");
+        let wrote = place.run(&["add", path, "--user", "u", "x"]);
+        // Below a file not even a draft can be made: the machine refuses.
+        let write = if path == "file/below" { 8 } else { write };
+        assert_eq!(wrote.code, write, "{path}: {}", wrote.err);
+    }
+}
+
+#[test]
+fn an_import_of_what_is_not_there_creates_no_database() {
+    let place = Place::new();
+    for (file, code) in [("missing.jsonl", 3), (".", 2)] {
+        assert_eq!(place.run(&["import", "new", file]).code, code);
+        assert!(!place.dir.path().join("new").exists());
+    }
+}
+
+#[test]
+fn a_large_import_is_checkpointed_before_the_command_ends() {
+    let place = Place::new();
+    place.file("turns.jsonl", turns(9000));
+    place.run(&["import", "db", "turns.jsonl"]).ok();
+    let stats = place.run(&["stats", "db", "--json"]).ok().json();
+    assert!(stats["segments"].as_u64().unwrap() > 0, "{stats}");
+    assert!(stats["log_bytes"].as_u64().unwrap() < 8 << 20, "{stats}");
+}
+
+#[test]
 fn users_do_not_see_each_other() {
     let place = Place::new();
     let id = place.add("mine", &[]).to_string();

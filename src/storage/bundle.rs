@@ -170,7 +170,7 @@ impl Bundle {
     pub fn exists(&self) -> Result<bool> {
         match self.vfs.identity(&self.root.join("FORMAT")) {
             Ok(_) => Ok(true),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            Err(error) if is_absent(&error) => Ok(false),
             Err(error) => Err(Error::io("look for FORMAT", error).in_file(&self.root)),
         }
     }
@@ -266,7 +266,14 @@ impl Bundle {
         let timeout = std::time::Duration::ZERO;
         let _opening = lock::acquire(self, LockName::Opening, LockKind::Exclusive, timeout)?;
         if let Err(error) = self.vfs.rename(&self.root, &place.root) {
-            let error = Error::io("create database", error).in_file(&place.root);
+            let error = match error.kind() {
+                std::io::ErrorKind::DirectoryNotEmpty | std::io::ErrorKind::NotADirectory => {
+                    Error::invalid("the path is taken by something that is no database")
+                        .because(error)
+                }
+                _ => Error::io("create database", error),
+            };
+            let error = error.in_file(&place.root);
             return if place.exists()? { Ok(false) } else { Err(error) };
         }
         if let Err(error) = place.sync_name(parent) {
@@ -352,6 +359,11 @@ fn numbers<'a>(names: &'a [String], suffix: &'a str) -> impl Iterator<Item = u64
         let number = u64::from_str_radix(digits, 16).ok()?;
         (number < NUMBER_END && format!("{number:08x}") == digits).then_some(number)
     })
+}
+
+/// Whether an error says that no file has the name: also when what should be its directory is a file.
+fn is_absent(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
 }
 
 fn format_text(database: &[u8; 16]) -> String {

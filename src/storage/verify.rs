@@ -24,7 +24,7 @@ const PROBLEMS_MAX: usize = 1000;
 pub struct Verification {
     /// Rows of segments and logs read and checked.
     pub rows: u64,
-    /// Bytes of segments and catalog read and checked.
+    /// Bytes of segments, logs and catalog read and checked.
     pub bytes: u64,
     /// Everything that is wrong, each with its place, at most 1,000. Empty: the database is whole.
     pub problems: Vec<Error>,
@@ -44,8 +44,8 @@ impl Verification {
 }
 
 impl Store {
-    /// Reads and checks every byte: the catalog's pages, all logs, all segments, and that the indexes list exactly the
-    /// live rows. Readers and writers go on; a checkpoint waits while the catalog is checked.
+    /// Reads and checks all that is stored: the catalog's pages, all logs, all segments, and that the indexes list
+    /// exactly the live rows. Bytes that hold nothing (free pages of the catalog, locks, trust marks) are not looked at. Readers and writers go on; a checkpoint waits while the catalog is checked.
     ///
     /// # Errors
     /// `Locked` when the checkpoint lock is held for longer than the busy timeout; `Poisoned`; `Io`. What is wrong
@@ -70,6 +70,9 @@ impl Store {
             found.note(checked);
         }
         found.rows += snapshot.view().pending.row_count();
+        if let Some(stats) = found.note(self.stats()) {
+            found.bytes += stats.log_bytes + stats.catalog_bytes;
+        }
         Ok(found)
     }
 }

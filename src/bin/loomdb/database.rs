@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::io::Read;
 
-use loomdb::{Db, Error, ErrorKind, Memory, OpenOptions, Result, Zone, ZonedTime};
+use loomdb::{Db, Error, ErrorKind, Maintenance, Memory, OpenOptions, Result, Zone, ZonedTime};
 use serde_json::{Map, Value};
 
 use crate::args::{Database, Opening, Whose};
@@ -24,6 +24,8 @@ pub fn open_or_create(database: &Database) -> Result<Db> {
 /// The settings of a handle, as the arguments name them.
 pub fn options(opening: &Opening) -> OpenOptions {
     OpenOptions::new()
+        // A command is over before a thread beside it could end a checkpoint.
+        .maintenance(Maintenance::Inline)
         .busy_timeout(opening.busy_timeout)
         .read_only(opening.read_only)
         .allow_remote_fs(opening.allow_remote_fs)

@@ -1,6 +1,6 @@
 //! The commands that write: add, import, update, delete.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::time::Duration;
@@ -101,6 +101,10 @@ pub fn import(arguments: &args::Import, output: &mut Output) -> std::result::Res
         format: arguments.format,
         captions: arguments.captions,
     };
+    // Before a database is created for them.
+    for file in arguments.files.iter().filter(|file| *file != Path::new("-")) {
+        open_file(file)?;
+    }
     let mut host = Terminal { db: database::open_or_create(&arguments.database)?, bar: bar() };
     let bar = host.bar.clone();
     let mut importer = Importer::new(settings, &mut host)?;
@@ -151,14 +155,7 @@ fn read_file(importer: &mut Importer<'_>, file: &Path, bar: &ProgressBar) -> Res
         bar.unset_length();
         return importer.read("stdin", bar.wrap_read(io::stdin().lock()));
     }
-    let opened = File::open(file).and_then(|input| Ok((input.metadata()?, input)));
-    let (metadata, input) = opened.map_err(|cause| {
-        match cause.kind() {
-            io::ErrorKind::NotFound => Error::not_found("no such file").because(cause),
-            _ => Error::io("open", cause),
-        }
-        .in_file(file)
-    })?;
+    let (metadata, input) = open_file(file)?;
     bar.set_position(0);
     match metadata.len() {
         // A pipe, or a device: nobody knows how much comes.
@@ -167,6 +164,22 @@ fn read_file(importer: &mut Importer<'_>, file: &Path, bar: &ProgressBar) -> Res
     }
     let name = file.to_string_lossy();
     importer.read(&name, bar.wrap_read(input))
+}
+
+fn open_file(file: &Path) -> Result<(Metadata, File)> {
+    let failed = |cause: io::Error| {
+        match cause.kind() {
+            io::ErrorKind::NotFound => Error::not_found("no such file").because(cause),
+            _ => Error::io("open", cause),
+        }
+        .in_file(file)
+    };
+    let input = File::open(file).map_err(failed)?;
+    let metadata = input.metadata().map_err(failed)?;
+    if metadata.is_dir() {
+        return Err(Error::invalid("a directory where a file of turns belongs").in_file(file));
+    }
+    Ok((metadata, input))
 }
 
 /// A bar over the bytes of the input; nothing is drawn unless stderr is a terminal.

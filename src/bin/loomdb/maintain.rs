@@ -81,10 +81,20 @@ pub fn stats(arguments: &args::Stats, output: &mut Output) -> std::result::Resul
 
 /// `loomdb verify`.
 pub fn verify(arguments: &args::Database, output: &mut Output) -> std::result::Result<(), Failure> {
-    let found = database::open(arguments)?.verify()?;
+    // What keeps a damaged database from opening is a finding as well.
+    let found = match database::open(arguments).and_then(|db| db.verify()) {
+        Err(error) if error.kind() == ErrorKind::Corrupt => {
+            let (rows, bytes) = (0, 0);
+            Findings { rows, bytes, problems: vec![error] }
+        }
+        found => {
+            let found = found?;
+            Findings { rows: found.rows, bytes: found.bytes, problems: found.problems }
+        }
+    };
     let problems: Vec<_> = found.problems.iter().map(problem).collect();
     let value = json!({
-        "whole": found.is_whole(),
+        "whole": found.problems.is_empty(),
         "rows": found.rows,
         "bytes": found.bytes,
         "problems": problems,
@@ -100,7 +110,14 @@ pub fn verify(arguments: &args::Database, output: &mut Output) -> std::result::R
         });
         lines
     })?;
-    if found.is_whole() { Ok(()) } else { Err(Failure::Unsound) }
+    if found.problems.is_empty() { Ok(()) } else { Err(Failure::Unsound) }
+}
+
+/// What a check found, or what kept it from being made.
+struct Findings {
+    rows: u64,
+    bytes: u64,
+    problems: Vec<Error>,
 }
 
 /// `loomdb checkpoint`.

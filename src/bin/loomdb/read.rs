@@ -29,6 +29,11 @@ pub fn search(arguments: args::Search, output: &mut Output) -> std::result::Resu
         question = question.session(session);
     }
     let recall = database::memory(&whose)?.search(question)?;
+    if recall.hits.is_empty() {
+        for leg in recall.explain.legs.iter().filter(|leg| !leg.ran) {
+            eprintln!("loomdb: {} search did not run: {}", leg.name, leg.reason);
+        }
+    }
     let mut value = json!({ "hits": recall.hits.iter().map(hit).collect::<Vec<_>>() });
     if explain {
         value["explain"] = explanation(&recall.explain);

@@ -358,6 +358,19 @@ mod tests {
     }
 
     #[test]
+    fn a_number_that_cannot_be_counted_on_from_is_refused() {
+        let rows = [
+            ManifestRow { ids: (5, NUMBER_END), ..row() },
+            ManifestRow { bytes: u64::MAX, ..row() },
+            ManifestRow { dead_version: u32::MAX, ..row() },
+        ];
+        for row in rows {
+            assert!(decode_manifest(42, &encode_manifest(&row)).is_err(), "{row:?}");
+        }
+        assert!(decode_manifest(NUMBER_END, &encode_manifest(&row())).is_err());
+    }
+
+    #[test]
     fn every_flipped_bit_of_a_sealed_value_is_noticed() {
         let manifest = encode_manifest(&row());
         assert_eq!(decode_manifest(42, &manifest).unwrap(), row());

@@ -534,6 +534,12 @@ fn meta_with_a_mean_of_the_largest_dimension_survives() {
     large.next_user = NUMBER_END - 1;
     publish(&vfs, |txn| txn.set_meta(&large));
     assert_eq!(read(&vfs).meta().unwrap(), large);
+    for beyond in
+        [Meta { next_user: NUMBER_END, ..large.clone() }, Meta { generation: u64::MAX, ..large }]
+    {
+        publish(&vfs, |txn| txn.set_meta(&beyond));
+        assert!(read(&vfs).meta().is_err());
+    }
 }
 
 #[test]
