@@ -368,7 +368,7 @@ fn a_database_too_damaged_to_open_is_a_finding_of_verify() {
     assert_eq!(ran.code, 6);
     let found = ran.json();
     assert_eq!(found["whole"], json!(false));
-    assert_eq!(found["problems"][0]["file"], json!("db/log/00000001.log"));
+    assert_eq!(found["problems"][0]["file"], json!(log.to_str().unwrap()));
 }
 
 #[test]

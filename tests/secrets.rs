@@ -302,6 +302,7 @@ fn refused_arguments_and_states_make_no_error_quote_what_was_given() {
     let file = directory.path().join("file");
     std::fs::write(&file, MARK).unwrap();
     errors.take(Db::open_with(&file, options()));
+    errors.take(Db::open_with(file.join("below"), options()));
     std::fs::create_dir(directory.path().join("dir")).unwrap();
     std::fs::write(directory.path().join("dir/FORMAT"), format!("{MARK}\n{MARK}\n")).unwrap();
     errors.take(Db::open_with(directory.path().join("dir"), options()));

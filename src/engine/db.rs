@@ -75,7 +75,10 @@ impl Db {
         if path == Path::new(IN_MEMORY) {
             return Db::open_on(Arc::new(MemoryVfs::new()), Path::new("memory.loom"), options);
         }
-        Db::open_on(Arc::new(RealVfs::new()), path, options)
+        // A relative path would lead elsewhere once the program changes its directory.
+        let path = std::path::absolute(path)
+            .map_err(|cause| Error::invalid("path of the database is no path").because(cause))?;
+        Db::open_on(Arc::new(RealVfs::new()), &path, options)
     }
 
     /// A new database in memory, gone with its last handle.

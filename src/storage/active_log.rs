@@ -135,6 +135,8 @@ impl Shared {
             file.write_all_at(base, writer.sealed()).map_err(io)?;
         }
         file.sync_data().map_err(io)?;
+        // The last moment at which the path may have turned: what follows is one call.
+        self.check_place()?;
         bundle.vfs.rename(&tmp, &path).map_err(io)?;
         if !bundle.vfs.planted(PlantedBug::NoLogDirSync) {
             let directory = bundle.log_dir();

@@ -32,15 +32,11 @@ impl Shared {
         let (_, log_applied) = read.publish_state()?;
         let listed: HashSet<SegmentId> =
             read.manifest()?.into_iter().map(|row| row.segment).collect();
-        for id in unfinished {
-            let _ = bundle.vfs.remove_file(&bundle.segment_tmp(id));
-        }
-        for id in whole.into_iter().filter(|id| !listed.contains(id)) {
-            let _ = bundle.vfs.remove_file(&bundle.segment(id));
-        }
-        for log in bundle.logs()?.into_iter().filter(|log| *log <= log_applied) {
-            let _ = bundle.vfs.remove_file(&bundle.log(log));
-        }
+        self.remove_unlisted(unfinished.into_iter().map(|id| bundle.segment_tmp(id)));
+        let unlisted = whole.into_iter().filter(|id| !listed.contains(id));
+        self.remove_unlisted(unlisted.map(|id| bundle.segment(id)));
+        let applied = bundle.logs()?.into_iter().filter(|log| *log <= log_applied);
+        self.remove_unlisted(applied.map(|log| bundle.log(log)));
         Ok(())
     }
 }

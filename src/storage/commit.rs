@@ -64,7 +64,7 @@ impl Shared {
     /// Takes the writer lock: this handle's, then this machine's.
     ///
     /// # Errors
-    /// `Locked` after the busy timeout; `Poisoned` after a failed sync; `Io`.
+    /// `Locked` after the busy timeout; `Poisoned` after a failed sync, or when the path leads elsewhere by now; `Io`.
     pub fn lock_writer(&self) -> Result<WriterLock<'_>> {
         let writer = self.writer.lock().unwrap_or_else(|poison| poison.into_inner());
         self.check_usable()?;
@@ -72,6 +72,7 @@ impl Shared {
         let timeout = self.options.busy_timeout;
         lock::wait(vfs, &writer.lock, LockName::Writer, LockKind::Exclusive, timeout)?;
         let held = WriterLock { writer };
+        self.check_place()?;
         lock::sign(vfs, &held.writer.lock)?;
         Ok(held)
     }

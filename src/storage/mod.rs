@@ -13,6 +13,7 @@ mod lock;
 pub mod log;
 mod masks;
 mod pending;
+mod place;
 mod queue;
 mod recovery;
 pub mod report;

@@ -70,7 +70,10 @@ pub fn open(
         .open(&state_path, mode)
         .map_err(|error| Error::io("open locks/state", error).in_file(&state_path))?;
     let process = bundle.vfs.process_id();
-    let writer = Writer::new(lock::open(&bundle, LockName::Writer, bundle.lock_mode())?);
+    let writer_lock = lock::open(&bundle, LockName::Writer, bundle.lock_mode())?;
+    let place = writer_lock
+        .identity()
+        .map_err(|error| Error::io("identity of the writer lock", error).in_file(bundle.root()))?;
     let mut shared = Shared {
         follower,
         options,
@@ -78,7 +81,8 @@ pub fn open(
         state_file: StateFile::new(state_file),
         assumed: None,
         view: Mutex::new(None),
-        writer: Mutex::new(writer),
+        writer: Mutex::new(Writer::new(writer_lock)),
+        place,
         queue: Queue::default(),
         poisoned: AtomicBool::new(false),
         process,

@@ -15,7 +15,7 @@ use super::recovery;
 use super::snapshot::Snapshot;
 use super::state::{State, StateFile};
 use super::transaction::Transaction;
-use super::vfs::{Vfs, VfsFile};
+use super::vfs::{FileIdentity, Vfs, VfsFile};
 use super::view::{Follower, View};
 use super::worker::Worker;
 
@@ -51,6 +51,8 @@ pub struct Shared {
     pub assumed: Option<State>,
     pub view: Mutex<Option<View>>,
     pub writer: Mutex<Writer>,
+    /// The writer's lock file: while the path names this file, it leads to the database that was opened.
+    pub place: FileIdentity,
     pub queue: Queue,
     pub poisoned: AtomicBool,
     /// The process that opened the handle: another one inherited it by fork.
@@ -245,7 +247,9 @@ impl Shared {
     pub fn snapshot(&self) -> Result<Snapshot> {
         self.check_process()?;
         let mut current = self.view.lock().unwrap_or_else(|poison| poison.into_inner());
-        let read = self.follower.follow(&mut current, || self.read_state())?;
+        let followed = self.follower.follow(&mut current, || self.read_state());
+        // What looks like damage may be another database, or none, at the path.
+        let read = followed.or_else(|error| self.check_place().and(Err(error)))?;
         Ok(Snapshot::new(current.clone().expect("followed above"), read))
     }
 

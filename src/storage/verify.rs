@@ -53,9 +53,11 @@ impl Store {
     pub fn verify(&self) -> Result<Verification> {
         let shared = self.shared();
         shared.check_usable()?;
+        shared.check_place()?;
         let mut found = Verification::default();
         if let Err(error) = shared.check_catalog() {
-            if error.kind() == ErrorKind::Locked {
+            // Neither a lock nor a machine that refuses says anything of the database.
+            if matches!(error.kind(), ErrorKind::Locked | ErrorKind::Io) {
                 return Err(error);
             }
             found.add(error);

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::ids::LogId;
 
 use super::bundle::LockName;
-use super::catalog::{CatalogView, CatalogWriter};
+use super::catalog::CatalogView;
 use super::lock::{self, Lock};
 use super::log::Op;
 use super::log::format::HEADER_BYTES;
@@ -40,6 +40,7 @@ impl Shared {
 
     fn run_checkpoint(&self, seal: bool) -> Result<bool> {
         self.check_usable()?;
+        self.check_place()?;
         let bundle = &self.follower.bundle;
         let Some(_checkpoint) = self.try_checkpoint_lock()? else { return Ok(false) };
         // Before anything else that opens the catalog: a publish that failed half way is repaired here.
@@ -138,25 +139,16 @@ impl Shared {
             Some(self.write_segment(draft, &rows, base.meta.next_segment)?)
         };
         let listed = segment.as_ref().map(|(id, _)| *id);
-        let writer = CatalogWriter::open(
-            &bundle.vfs,
-            &bundle.catalog(),
-            self.options.catalog_cache_bytes,
-            false,
-        )?;
-        writer.publish(|catalog| {
+        self.publish(|catalog| {
             publish::apply(catalog, before, &plan, segment, last, fresh.as_ref())
         })?;
-        writer.close()?;
         listed.map_or(Ok(()), |id| sync_late(bundle, id))
     }
 
     fn remove_logs(&self, last: LogId) {
         let bundle = &self.follower.bundle;
-        // Logs at or below `log_applied` are leftovers: one that cannot be removed now is removed later.
         let Ok(logs) = bundle.logs() else { return };
-        for log in logs.into_iter().filter(|log| *log <= last) {
-            let _ = bundle.vfs.remove_file(&bundle.log(log));
-        }
+        let applied = logs.into_iter().filter(|log| *log <= last);
+        self.remove_unlisted(applied.map(|log| bundle.log(log)));
     }
 }

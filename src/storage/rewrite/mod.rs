@@ -14,7 +14,7 @@ use crate::ids::SegmentId;
 use crate::simd::codec::Codec;
 
 use super::bundle::LockName;
-use super::catalog::{CatalogTxn, CatalogView, CatalogWriter, ManifestRow, Meta};
+use super::catalog::{CatalogTxn, CatalogView, ManifestRow, Meta};
 use super::dead::DeadRows;
 use super::lock;
 use super::segment::{Segment, SegmentSummary};
@@ -31,6 +31,7 @@ impl Shared {
         let mut replaced = 0;
         loop {
             self.check_usable()?;
+            self.check_place()?;
             let bundle = &self.follower.bundle;
             let rewrite = lock::try_acquire(bundle, LockName::Rewrite, LockKind::Exclusive)?;
             if rewrite.is_none() {
@@ -80,24 +81,17 @@ impl Shared {
         };
         let kind = LockKind::Exclusive;
         let checkpoint = lock::acquire(bundle, LockName::Checkpoint, kind, timeout)?;
-        let path = bundle.catalog();
-        let writer =
-            CatalogWriter::open(&bundle.vfs, &path, self.options.catalog_cache_bytes, false)?;
-        let published = writer.publish(|catalog| {
+        let published = self.publish(|catalog| {
             replace(catalog, &merged, inputs, output.as_ref(), learned.as_ref())
         })?;
-        writer.close()?;
         if let Some((segment, _)) = &output {
             sync_late(bundle, segment.id())?;
         }
         drop(checkpoint);
         if published {
-            for input in inputs {
-                // Unlisted now: what cannot be removed here is a leftover.
-                let _ = bundle.vfs.remove_file(&bundle.segment(*input));
-            }
+            self.remove_unlisted(inputs.iter().map(|input| bundle.segment(*input)));
         } else if let Some((segment, _)) = &output {
-            let _ = bundle.vfs.remove_file(&bundle.segment(segment.id()));
+            self.remove_unlisted([bundle.segment(segment.id())]);
         }
         drop(files);
         Ok(published)
