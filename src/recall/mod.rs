@@ -4,10 +4,7 @@
 //! stored episodes. [`exhaustive`] is the definition: the ordinary path may miss, it never scores otherwise.
 
 mod answer;
-#[cfg_attr(
-    not(feature = "internals"),
-    allow(dead_code, reason = "budgets and folding join the answer with the next search")
-)]
+#[allow(dead_code, reason = "budgets and folding join the answer with the next search")]
 mod assemble;
 mod exhaustive;
 mod explain;
