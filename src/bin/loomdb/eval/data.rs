@@ -71,12 +71,12 @@ pub fn read(folder: &Path, captions: bool) -> Result<Set> {
     let mut reader = Reader { captions, ..Reader::default() };
     let turns = find(folder, "turns")?;
     each_line(&turns, |map| reader.turn(map))?;
+    if reader.conversations.is_empty() {
+        return Err(Error::invalid("no turns").in_file(turns));
+    }
     let queries = find(folder, "queries")?;
     each_line(&queries, |map| reader.question(map))?;
     let conversations = reader.conversations;
-    if conversations.is_empty() {
-        return Err(Error::invalid("no turns").in_file(turns));
-    }
     // `--data .` has no last part of its own.
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let name = folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned();

@@ -1,6 +1,6 @@
 //! Yardsticks: plain BM25, plain vectors, and their fusion by rank, on the rows of one conversation.
 //!
-//! Each is what its textbook says and nothing more, and keeps everything in memory. Rankings are places of turns, best
+//! Each is what its textbook says and nothing more, over `Speaker: text` of each turn, and keeps everything in memory. Rankings are places of turns, best
 //! first; equal scores stand in the order of the turns.
 
 use std::collections::{HashMap, HashSet};
@@ -18,7 +18,15 @@ const FUSION: f64 = 60.0;
 /// Texts embedded at once.
 const TEXTS_PER_CALL: usize = 256;
 
-/// BM25 with k1 1.2 and b 0.75 over the texts as stored, words as [`words`] cuts them.
+/// What both yardsticks see of a turn.
+fn spoken(turn: &Item) -> String {
+    match &turn.speaker {
+        Some(speaker) => format!("{speaker}: {}", turn.text),
+        None => turn.text.clone(),
+    }
+}
+
+/// BM25 with k1 1.2 and b 0.75, words as [`words`] cuts them: no list of stop words, as libraries have it by default.
 ///
 /// Source: Robertson and Zaragoza 2009, "The Probabilistic Relevance Framework", Eq. 3.15, with the
 /// `ln(1 + ..)` of Lucene that is never negative.
@@ -31,11 +39,11 @@ pub struct Bm25 {
 }
 
 impl Bm25 {
-    pub fn new<'a>(texts: impl IntoIterator<Item = &'a str>) -> Bm25 {
+    pub fn new(turns: &[Item]) -> Bm25 {
         let mut postings: HashMap<String, Vec<(usize, f64)>> = HashMap::new();
         let mut lengths = Vec::new();
-        for (turn, text) in texts.into_iter().enumerate() {
-            let words = words(text);
+        for (turn, item) in turns.iter().enumerate() {
+            let words = words(&spoken(item));
             lengths.push(words.len() as f64);
             for word in words {
                 let list = postings.entry(word).or_default();
@@ -91,7 +99,7 @@ fn singular(word: &str) -> std::borrow::Cow<'_, str> {
     }
 }
 
-/// Cosines of the question with `Speaker: text` of each turn.
+/// Cosines of the question with each turn.
 pub struct Vectors<'a> {
     embedder: &'a dyn Embedder,
     /// One row a turn, of unit length, or zeros where the embedder knows no word.
@@ -100,13 +108,9 @@ pub struct Vectors<'a> {
 
 impl<'a> Vectors<'a> {
     pub fn new(embedder: &'a dyn Embedder, turns: &[Item]) -> Result<Vectors<'a>> {
-        let text = |turn: &Item| match &turn.speaker {
-            Some(speaker) => format!("{speaker}: {}", turn.text),
-            None => turn.text.clone(),
-        };
         let mut rows = Vec::with_capacity(turns.len() * embedder.dimension());
         for part in turns.chunks(TEXTS_PER_CALL) {
-            let texts: Vec<String> = part.iter().map(text).collect();
+            let texts: Vec<String> = part.iter().map(spoken).collect();
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
             embedder.embed(&texts, &mut rows)?;
         }
@@ -147,6 +151,19 @@ fn best(scores: &[f64], counts: impl Fn(f64) -> bool) -> Vec<usize> {
 mod tests {
     use super::*;
 
+    fn turn(text: &str) -> Item {
+        Item {
+            user: None,
+            key: text.into(),
+            session: None,
+            speaker: Some("Ana".into()),
+            time: loomdb::ZonedTime::parse("2025-01-01T10:00:00Z").unwrap(),
+            ordinal: None,
+            text: text.into(),
+            caption: None,
+        }
+    }
+
     #[test]
     fn words_are_lower_case_and_singular() {
         let cut = words("The Ponies' boxes, dishes & bus-stops: 42 was");
@@ -155,19 +172,23 @@ mod tests {
     }
 
     #[test]
-    fn bm25_is_the_sum_computed_by_hand() {
-        let bm25 = Bm25::new(["red boat", "red red kite far", "no match here"]);
-        // "boat" alone is rarer than "red" twice in a longer turn; the third shares nothing.
-        assert_eq!(bm25.rank("Red boat?"), [0, 1]);
+    fn bm25_ranks_as_computed_by_hand() {
+        let bm25 = Bm25::new(&["red boat", "red red kite far", "nothing here"].map(turn));
+        // With the speaker, the turns have 3, 5 and 3 words.
+        assert_eq!((bm25.lengths.as_slice(), bm25.mean_length), (&[3.0, 5.0, 3.0][..], 11.0 / 3.0));
+        // idf of "red" ln 1.6 = 0.470, of "boat" ln 2.667 = 0.981. "red" weighs 1.080 in the first turn and 1.247, twice,
+        // in the longer second one: 0.508 and 1.060 with the boat against 0.586.
+        assert_eq!(bm25.rank("Red boats?"), [0, 1]);
         assert_eq!(bm25.rank("red"), [1, 0]);
+        assert_eq!(bm25.rank("Ana").len(), 3);
         assert!(bm25.rank("zebra").is_empty());
-        assert_eq!(bm25.mean_length, 3.0);
     }
 
     #[test]
     fn a_repeated_word_of_a_question_counts_once() {
-        let bm25 = Bm25::new(["boat", "kite kite kite"]);
-        assert_eq!(bm25.rank("boat kite"), bm25.rank("boat boat boat kite"));
+        let bm25 = Bm25::new(&["boat", "kite kite kite"].map(turn));
+        assert_eq!(bm25.rank("boat kite"), [1, 0]);
+        assert_eq!(bm25.rank("boat boat boat kite"), [1, 0]);
     }
 
     #[test]
@@ -198,16 +219,6 @@ mod tests {
                 Ok(rows.iter().map(|row| row != &[0.0, 0.0]).collect())
             }
         }
-        let turn = |text: &str| Item {
-            user: None,
-            key: text.into(),
-            session: None,
-            speaker: Some("Ana".into()),
-            time: loomdb::ZonedTime::parse("2025-01-01T10:00:00Z").unwrap(),
-            ordinal: None,
-            text: text.into(),
-            caption: None,
-        };
         let turns = ["north", "nowhere", "east", "northeast"].map(turn);
         let vectors = Vectors::new(&Letters, &turns).unwrap();
         assert_eq!(vectors.rank("east").unwrap(), [2, 3, 0]);

@@ -109,7 +109,7 @@ fn yardsticks(db: &Db, set: &Set) -> Result<Vec<(&'static str, Block)>> {
     let embedder = db.embedder().expect("a new database has the built-in model, or none is made");
     for conversation in &set.conversations {
         let turns = &conversation.turns;
-        let bm25 = Bm25::new(turns.iter().map(|turn| turn.text.as_str()));
+        let bm25 = Bm25::new(turns);
         let vectors = Vectors::new(embedder, turns)?;
         for question in &conversation.questions {
             let by_words = bm25.rank(&question.text);
