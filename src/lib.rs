@@ -70,7 +70,10 @@ pub use ids::{CommitSeq, EpisodeId};
 pub use ingest::{Added, Outcome, Patch, Turn};
 pub use model::Episode;
 pub use options::{Durability, Maintenance, VectorElement};
-pub use recall::{Cursor, Explain, Hit, Leg, Page, Query, Recall, StageMicros, TimelineOptions};
+pub use recall::{
+    Cursor, Explain, Hit, Leg, MetadataField, MetadataFilter, Page, Query, Recall, StageMicros,
+    TimelineOptions,
+};
 pub use serde_json::Value;
 pub use storage::Direction;
 pub use time::{Timestamp, Zone, ZonedTime};

@@ -15,9 +15,9 @@ pub const USER: &str = "bench";
 /// Turns added at once.
 const BATCH: usize = 1000;
 /// Turns of one session.
-const SESSION: usize = 60;
+pub const SESSION: usize = 60;
 /// Midnight of 2024-01-01, microseconds since the epoch.
-const FIRST_TIME: i64 = 1_704_067_200_000_000;
+pub const FIRST_TIME: i64 = 1_704_067_200_000_000;
 
 /// Speakers and texts, and where they came from.
 pub struct Turns {
@@ -198,16 +198,28 @@ const ENDS: [&str; 16] = [
     "and I slept badly",
 ];
 
+/// Random numbers by SplitMix64: small, and the same everywhere.
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    /// A number below `bound`, which is not 0.
+    pub fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) % bound as u64) as usize
+    }
+}
+
 /// Sentence `number` of the generator: about twelve words out of small lists, so that many are alike.
 fn generated(number: u64) -> (String, String) {
-    let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d;
-    let mut pick = |words: &[&str]| {
-        // SplitMix64.
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        words[((mixed ^ (mixed >> 31)) % words.len() as u64) as usize].to_owned()
-    };
+    let mut random =
+        Random::new(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d);
+    let mut pick = |words: &[&str]| words[random.below(words.len())].to_owned();
     let speaker = pick(&PEOPLE);
     let text = format!(
         "{} {} the {} {} from {} {} {}",

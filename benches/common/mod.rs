@@ -6,6 +6,6 @@ mod data;
 mod machine;
 mod stats;
 
-pub use data::{DIMENSION, Turns, USER, build, embed_queries, remove};
+pub use data::{DIMENSION, FIRST_TIME, Random, SESSION, Turns, USER, build, embed_queries, remove};
 pub use machine::{SYNC_MICROS_MIN, bench_dir, print_machine, sync_micros};
 pub use stats::{Spread, micros};

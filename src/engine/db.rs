@@ -125,6 +125,11 @@ impl Db {
         Memory::new(self.clone(), name.as_ref().into())
     }
 
+    /// What makes the vectors of this database; `None` when the caller gives them.
+    pub fn embedder(&self) -> Option<&dyn Embedder> {
+        self.inner.embedder.as_deref()
+    }
+
     /// The names of the users that have at least one live episode, in byte order.
     ///
     /// # Errors

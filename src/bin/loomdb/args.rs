@@ -47,6 +47,8 @@ pub struct Cli {
 pub enum Command {
     /// Import a bundled conversation, ask it six questions and show what is found.
     Demo(Demo),
+    /// Measure how well questions with known answers are answered.
+    Eval(Eval),
     /// Create a database.
     Init(Init),
     /// Store one turn. Creates the database when there is none.
@@ -121,6 +123,53 @@ pub struct Demo {
     #[arg(short = 'k', long, value_name = "N", default_value_t = 5)]
     pub top_k: usize,
 }
+
+#[derive(Debug, Args)]
+pub struct Eval {
+    #[command(subcommand)]
+    pub what: Evaluation,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Evaluation {
+    /// Store conversations, ask every question about them, and tell how many of the turns that hold the answer are
+    /// among the first found.
+    Retrieval(Retrieval),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = EVAL_HELP)]
+pub struct Retrieval {
+    /// The folder with turns.jsonl and queries.jsonl, plain or gzip (.jsonl.gz).
+    #[arg(long, value_name = "DIR")]
+    pub data: PathBuf,
+    /// Put the caption of a picture behind the text, as [image: caption].
+    #[arg(long)]
+    pub captions: bool,
+    /// Also rank by plain BM25, by plain vectors, and by rank fusion of the two.
+    #[arg(long)]
+    pub compare: bool,
+}
+
+const EVAL_HELP: &str = "\
+Turns: as `loomdb import --help` tells. Each conversation is one user's memory.
+
+Questions: one JSON object a line.
+  conv_id     the conversation (required)
+  question    what is asked (required)
+  category    a name to group figures by (required); \"adversarial\" is left out of the main figures
+  evidence    the turn_id of each turn that holds the answer (required); without one, the question is
+              not asked
+
+Every question is asked a day after the last turn of its conversation.
+
+  r@k, recall@k   share of the turns that hold the answer among the first k, mean over the questions
+  all@k           share of the questions with all such turns among the first k
+  ndcg@10, mrr    how far up they stand
+  within tokens   the same in an answer of so many tokens (1.3 a word), filled in the order of ranks;
+                  what does not fit is passed over
+
+The database is made in the directory for temporary files and removed at the end.";
 
 #[derive(Debug, Args)]
 pub struct Init {
@@ -392,6 +441,8 @@ mod tests {
         check(&["init", "db", "--embedder", "none", "--dimension", "3"], Ok(()));
         check(&["import", "db"], Err(MissingRequiredArgument));
         check(&["import", "db", "a", "b", "--format", "chat", "--captions"], Ok(()));
+        check(&["eval", "retrieval", "--data", "d", "--captions", "--compare", "--json"], Ok(()));
+        check(&["eval", "retrieval"], Err(MissingRequiredArgument));
         check(&["stats", "db", "--users", "u"], Err(UnknownArgument));
         check(&["users", "db", "--busy-timeout", "-1"], Err(UnknownArgument));
         check(&["users", "db", "--busy-timeout=nan"], Err(ErrorKind::ValueValidation));

@@ -3,11 +3,9 @@
 //!
 //! Invariant: it works from any directory and any number of times, and without `--db` nothing of it stays.
 
-use std::path::{Path, PathBuf};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
-use std::{env, fs, process};
+use std::time::Instant;
 
-use loomdb::{Db, Error, Hit, Memory, Query, Recall, Result, Turn};
+use loomdb::{Db, Hit, Memory, Query, Recall, Result, Turn};
 use serde_json::{Value, json};
 
 use crate::args::{self, Opening};
@@ -17,6 +15,7 @@ use crate::import::{Counts, Format, Host, Importer, Settings};
 use crate::ingest::{counts_json, counts_line, write_batch};
 use crate::output::{self, Output};
 use crate::read::{explanation, hit};
+use crate::temporary::Temporary;
 
 /// A conversation of two people over eight months, one turn a line.
 const CONVERSATION: &[u8] = include_bytes!("../../../assets/demo/conversation.jsonl");
@@ -43,11 +42,11 @@ struct Asked {
 pub fn demo(arguments: &args::Demo, output: &mut Output) -> std::result::Result<(), Failure> {
     let temporary = match arguments.db {
         Some(_) => None,
-        None => Some(Temporary::new()?),
+        None => Some(Temporary::new("demo")?),
     };
     let path = match (&arguments.db, &temporary) {
         (Some(path), _) => path.clone(),
-        (None, Some(temporary)) => temporary.0.join("demo.loom"),
+        (None, Some(temporary)) => temporary.path().join("demo.loom"),
         (None, None) => unreachable!("one of the two was made above"),
     };
     let opening = Opening { busy_timeout: std::time::Duration::from_secs(5), ..Opening::default() };
@@ -203,39 +202,6 @@ fn micros(begin: Instant) -> u64 {
     u64::try_from(begin.elapsed().as_micros()).unwrap_or(u64::MAX)
 }
 
-/// A directory of this run alone, removed when dropped.
-struct Temporary(PathBuf);
-
-impl Temporary {
-    fn new() -> Result<Temporary> {
-        let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos());
-        let name = format!("loomdb-demo-{}-{nanos:x}", process::id());
-        let path = env::temp_dir().join(name);
-        // Fails when the name is taken: nobody's directory is used or removed but our own.
-        create(&path).map_err(|cause| Error::io("create directory", cause).in_file(&path))?;
-        Ok(Temporary(path))
-    }
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        if let Err(cause) = fs::remove_dir_all(&self.0) {
-            output::say(&format!("cannot remove {}: {cause}", self.0.display()));
-        }
-    }
-}
-
-#[cfg(unix)]
-fn create(path: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    fs::DirBuilder::new().mode(0o700).create(path)
-}
-
-#[cfg(not(unix))]
-fn create(path: &Path) -> std::io::Result<()> {
-    fs::create_dir(path)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -270,14 +236,5 @@ mod tests {
         let sessions: std::collections::HashSet<_> =
             turns.iter().map(|turn| turn["session_id"].as_str().unwrap()).collect();
         assert!(sessions.len() >= 30);
-    }
-
-    #[test]
-    fn a_temporary_directory_goes_with_its_owner() {
-        let temporary = Temporary::new().unwrap();
-        let path = temporary.0.clone();
-        assert!(path.is_dir());
-        drop(temporary);
-        assert!(!path.exists());
     }
 }

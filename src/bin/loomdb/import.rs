@@ -5,9 +5,9 @@
 //! stored line" says all about what an interrupted import left.
 
 mod chat;
-mod item;
-mod lines;
-mod turns;
+pub mod item;
+pub mod lines;
+pub mod turns;
 
 use std::ffi::OsStr;
 use std::io::Read;

@@ -5,12 +5,14 @@
 mod args;
 mod database;
 mod demo;
+mod eval;
 mod failure;
 mod import;
 mod ingest;
 mod maintain;
 mod output;
 mod read;
+mod temporary;
 
 use std::process::ExitCode;
 
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
 fn run(command: Command, output: &mut Output) -> Result<(), Failure> {
     match command {
         Command::Demo(arguments) => demo::demo(&arguments, output),
+        Command::Eval(arguments) => eval::eval(&arguments, output),
         Command::Init(arguments) => maintain::init(&arguments, output),
         Command::Add(arguments) => ingest::add(arguments, output),
         Command::Import(arguments) => ingest::import(&arguments, output),
