@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+mod recall;
+
+pub use recall::RecallOptions;
+
 /// When a commit is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -175,3 +179,16 @@ pub const BUDGET_RANKS_MAX: usize = 400;
 /// Overlap (Jaccard, of sets of terms) from which two texts are near-duplicates. A stated guess: of twenty different
 /// terms one may differ.
 pub const NEAR_DUPLICATE_OVERLAP: f64 = 0.9;
+
+/// Rows up to which a user's memory is scored whole: no candidates are chosen, nothing can be missed (design 4).
+pub const WHOLE_ROWS_MAX: u32 = 20_000;
+/// Rows of the list of the best by words that become candidates (routing measured to lose nothing at 10 and 20).
+pub const LEXICAL_LIST_ROWS: usize = 200;
+/// Passages that hold a term, above which the term only scores and proposes no candidates. At 100,000 rows 1,000 lose
+/// nothing and 500 lose 0.7 points of all@10; a question's two rarest terms always propose.
+pub const PROPOSING_TERM_PASSAGES_MAX: u64 = 1000;
+/// Answers above which a memory is scored whole: the candidates are chosen for short answers.
+pub const ROUTED_TOP_K_MAX: usize = 200;
+/// Days of a range that a question names, at most, to count as one: longer ones set nothing apart. From the reference of
+/// the pipeline.
+pub const QUESTION_RANGE_DAYS_MAX: i64 = 400;

@@ -40,6 +40,15 @@ impl Timestamp {
     }
 }
 
+/// The day that a time falls on where it was said. `micros`: since the epoch; outside the calendar the nearest end.
+pub(crate) fn civil_date(micros: i64, offset_minutes: i16) -> civil::Date {
+    let local = micros.saturating_add(i64::from(offset_minutes) * 60_000_000);
+    let days = local.div_euclid(86_400_000_000);
+    let span = jiff::Span::new().try_days(days).ok();
+    let day = span.and_then(|span| civil::date(1970, 1, 1).checked_add(span).ok());
+    day.unwrap_or(if days < 0 { civil::Date::MIN } else { civil::Date::MAX })
+}
+
 /// A time as a person wrote it: the instant and the offset from UTC that it was written with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ZonedTime {

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::thread;
 
+use crate::analysis::analyse;
 use crate::encode::{Embedder, episode_text};
 use crate::error::{Error, Result};
-use crate::model::{Body, RowTerms, TextTerm, VectorSpace, normalise, pack_vector};
+use crate::model::{Body, VectorSpace, normalise, pack_vector};
 use crate::options::{EMBED_TURNS_PER_CALL, EMBED_TURNS_PER_THREAD};
 use crate::storage::{Draft, EncodedRow};
-use crate::time::ZonedTime;
+use crate::time::{ZonedTime, civil_date};
 
 use super::limits;
 use super::turn::Turn;
@@ -155,7 +156,11 @@ fn draft(user: &Arc<[u8]>, checked: Checked, vector: Arc<[u8]>, now: ZonedTime) 
         ordinal: turn.ordinal.unwrap_or(0),
         expires: turn.expires.map_or(i64::MAX, |expires| expires.micros()),
         vector,
-        terms: analysed(turn.speaker.as_deref(), &turn.text),
+        terms: analyse(
+            turn.speaker.as_deref(),
+            &turn.text,
+            civil_date(time.time.micros(), time.offset_minutes),
+        ),
         body: Body {
             text: turn.text,
             session: turn.session,
@@ -166,19 +171,6 @@ fn draft(user: &Arc<[u8]>, checked: Checked, vector: Arc<[u8]>, now: ZonedTime) 
             tags: turn.tags,
         },
     }
-}
-
-/// The analysis of one episode.
-pub(super) fn analysed(_speaker: Option<&str>, text: &str) -> RowTerms {
-    let mut counts = std::collections::BTreeMap::<String, u8>::new();
-    for word in text.split_whitespace() {
-        let word: String = word.to_lowercase().chars().take(16).collect();
-        let count = counts.entry(word).or_default();
-        *count = count.saturating_add(1);
-    }
-    let passage: Vec<_> =
-        counts.into_iter().map(|(term, frequency)| TextTerm { term, frequency }).collect();
-    RowTerms { words: 1, content_words: 1, passages: vec![passage], ..RowTerms::default() }
 }
 
 /// Checks and encodes `turns` of one user. A turn without a time gets `now`. A large batch is embedded by several

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use crate::analysis::analyse;
 use crate::error::{Error, Result};
 use crate::ids::EpisodeId;
 use crate::model::{Record, parse_metadata};
 use crate::options::UPDATE_TRIES_MAX;
 use crate::storage::{Draft, EncodedRow, Store};
-use crate::time::{Timestamp, ZonedTime};
+use crate::time::{Timestamp, ZonedTime, civil_date};
 
 use super::encode::{Encoder, Given};
 use super::limits;
@@ -184,7 +185,7 @@ impl Patch {
                 None => old.expires,
             },
             vector,
-            terms: super::encode::analysed(body.speaker.as_deref(), &body.text),
+            terms: analyse(body.speaker.as_deref(), &body.text, civil_date(time, offset_minutes)),
             body,
         })
     }
