@@ -71,8 +71,8 @@ pub use ingest::{Added, Outcome, Patch, Turn};
 pub use model::Episode;
 pub use options::{Durability, Maintenance, VectorElement};
 pub use recall::{
-    Cursor, Explain, Hit, Leg, MetadataField, MetadataFilter, Page, Query, Recall, StageMicros,
-    TimelineOptions,
+    Cursor, Explain, Hit, Leg, MetadataField, MetadataFilter, Page, Query, Recall, ScoreParts,
+    SearchMode, StageMicros, TimelineOptions,
 };
 pub use serde_json::Value;
 pub use storage::Direction;

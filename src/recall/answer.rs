@@ -65,6 +65,16 @@ pub(crate) fn search(
             explain.micros.fetch = watch.lap();
             hits
         }
+        Step::Words(words) => match &words.vector {
+            Err(reason) => {
+                explain.legs.push(Leg::new("vector", false, reason));
+                Vec::new()
+            }
+            Ok(vector) => {
+                let snapshot = store.snapshot()?;
+                nearest(store, &snapshot, user, vector, &plan, &mut watch, &mut explain)?
+            }
+        },
         Step::Vector(vector) => {
             let reason = match plan.exact {
                 true => "every row is scored exactly, as asked",

@@ -111,7 +111,12 @@ pub struct ScoreParts {
 impl ScoreParts {
     /// The parts of an episode with lexical score `lexical` (0 to 1), blended cosine `cosine` and `facts`; what the
     /// neighbours lend comes later.
-    pub(crate) fn new(lexical: f32, cosine: f32, facts: Facts, weights: &RecallOptions) -> ScoreParts {
+    pub(crate) fn new(
+        lexical: f32,
+        cosine: f32,
+        facts: Facts,
+        weights: &RecallOptions,
+    ) -> ScoreParts {
         let on = |flag: bool, weight: f32| if flag { weight } else { 0.0 };
         let length = ((1.0 + facts.content_words as f32).ln() / 3.0).min(1.0);
         ScoreParts {

@@ -1,14 +1,19 @@
-//! Decides what a search does, from the query alone: which leg runs, what filters hold, how many rows are re-ranked.
+//! Decides what a search does, from the query alone: which legs run, what filters hold, how many rows are re-ranked.
 
 use std::ops::Range;
 
 use crate::encode::Embedder;
 use crate::error::{Error, Result};
 use crate::model::VectorSpace;
-use crate::options::{RERANK_ROWS_MIN, RERANK_ROWS_PER_HIT, TEXT_BYTES_MAX, TOP_K_MAX};
-use crate::time::Timestamp;
+use crate::options::{
+    BUDGET_RANKS_MAX, RERANK_ROWS_MIN, RERANK_ROWS_PER_HIT, RecallOptions, TEXT_BYTES_MAX,
+    TOP_K_DEFAULT, TOP_K_MAX,
+};
+use crate::time::{Timestamp, ZonedTime};
 
-use super::query::{Query, What};
+use super::filter::MetadataFilter;
+use super::query::{Query, SearchMode};
+use super::question::Question;
 
 /// What a search does.
 #[derive(Debug)]
@@ -18,19 +23,37 @@ pub(super) struct Plan {
     pub top_k: usize,
     /// Rows that the scan of codes hands to exact re-ranking.
     pub rerank_rows: usize,
-    /// Score every row instead of choosing candidates.
+    pub max_tokens: Option<usize>,
+    /// Near-duplicates are folded.
+    pub fold: bool,
+    /// Score every row by the definition instead of choosing candidates.
     pub exact: bool,
 }
 
-/// The leg that runs.
+/// The legs that run.
 #[derive(Debug)]
 pub(super) enum Step {
     /// Compare this vector, of unit length, with the stored ones.
     Vector(Vec<f32>),
+    /// Score by the words of the question, and by what else the mode takes.
+    Words(Box<Words>),
     /// List the newest.
     Newest,
     /// Nothing can be found, for this reason.
     Nothing(&'static str),
+}
+
+/// The vector of a question, of unit length; or why there is none.
+pub(super) type VectorOrReason = std::result::Result<Vec<f32>, &'static str>;
+
+/// What a question with words is scored by.
+#[derive(Debug)]
+pub(super) struct Words {
+    pub question: Question,
+    pub vector: VectorOrReason,
+    /// Words alone: [`SearchMode::Lexical`].
+    pub alone: bool,
+    pub weights: RecallOptions,
 }
 
 /// What every row of the answer must meet.
@@ -39,8 +62,20 @@ pub(super) struct Filters {
     /// Times, microseconds since the epoch.
     pub times: Range<i64>,
     pub session: Option<String>,
+    pub speaker: Option<String>,
+    pub metadata: Option<MetadataFilter>,
     /// Rows that expired at this time or before are not readable.
     pub now: i64,
+}
+
+impl Filters {
+    /// Whether every readable row passes.
+    pub fn are_open(&self) -> bool {
+        self.times == (i64::MIN..i64::MAX)
+            && self.session.is_none()
+            && self.speaker.is_none()
+            && self.metadata.is_none()
+    }
 }
 
 impl Plan {
@@ -54,50 +89,104 @@ impl Plan {
         embedder: Option<&dyn Embedder>,
         now: i64,
     ) -> Result<Plan> {
-        let Query { what, top_k, since, until, session, exact } = query;
-        if top_k == 0 {
-            return Err(Error::invalid("top_k is 0"));
-        }
-        if top_k > TOP_K_MAX {
-            return Err(Error::limit(format!("top_k is {top_k}, at most {TOP_K_MAX} is allowed")));
-        }
-        let step = match what {
-            What::Vector(mut vector) => {
-                space.admit(&mut vector)?;
-                Step::Vector(vector)
-            }
-            What::Text(text) if text.len() > TEXT_BYTES_MAX => {
-                return Err(Error::limit(format!(
-                    "text of the query has {} bytes, at most {TEXT_BYTES_MAX} are allowed",
-                    text.len()
-                )));
-            }
-            What::Text(text) if text.trim().is_empty() => Step::Newest,
-            What::Text(text) => embed(&text, space, embedder)?,
+        query.weights.check()?;
+        let top_k = top_k(&query)?;
+        let filters = Filters {
+            times: time_range(query.since, query.until)?,
+            session: query.session.clone(),
+            speaker: query.speaker.clone(),
+            metadata: query.filter.clone().filter(|filter| !filter.is_empty()),
+            now,
         };
-        Ok(Plan {
-            step,
-            filters: Filters { times: time_range(since, until)?, session, now },
-            top_k,
-            rerank_rows: RERANK_ROWS_MIN.max(top_k * RERANK_ROWS_PER_HIT),
-            exact,
-        })
+        let (max_tokens, fold, exact) = (query.max_tokens, query.fold, query.exact);
+        let rerank_rows = RERANK_ROWS_MIN.max(top_k * RERANK_ROWS_PER_HIT);
+        let step = step(query, space, embedder, now)?;
+        Ok(Plan { step, filters, top_k, rerank_rows, max_tokens, fold, exact })
     }
 }
 
-fn embed(text: &str, space: &VectorSpace, embedder: Option<&dyn Embedder>) -> Result<Step> {
+fn top_k(query: &Query) -> Result<usize> {
+    match query.top_k {
+        Some(0) => Err(Error::invalid("top_k is 0")),
+        Some(top_k) if top_k > TOP_K_MAX => {
+            Err(Error::limit(format!("top_k is {top_k}, at most {TOP_K_MAX} is allowed")))
+        }
+        Some(top_k) => Ok(top_k),
+        None if query.max_tokens.is_some() => Ok(BUDGET_RANKS_MAX),
+        None => Ok(TOP_K_DEFAULT),
+    }
+}
+
+fn step(
+    query: Query,
+    space: &VectorSpace,
+    embedder: Option<&dyn Embedder>,
+    now: i64,
+) -> Result<Step> {
+    let given = match query.vector {
+        Some(mut vector) => {
+            space.admit(&mut vector)?;
+            Some(vector)
+        }
+        None => None,
+    };
+    let Some(text) = query.text else {
+        return match (given, query.mode) {
+            (Some(vector), None | Some(SearchMode::Vector)) => Ok(Step::Vector(vector)),
+            (Some(_), Some(mode)) => {
+                Err(Error::invalid(format!("mode {} needs a text", mode.name())))
+            }
+            (None, _) => Ok(Step::Newest),
+        };
+    };
+    if text.len() > TEXT_BYTES_MAX {
+        return Err(Error::limit(format!(
+            "text of the query has {} bytes, at most {TEXT_BYTES_MAX} are allowed",
+            text.len()
+        )));
+    }
+    if text.trim().is_empty() {
+        return Ok(Step::Newest);
+    }
+    let mode = query.mode.unwrap_or(SearchMode::Hybrid);
+    let vector = match (mode, given) {
+        (SearchMode::Lexical, _) => Err("the mode is lexical"),
+        (_, Some(vector)) => Ok(vector),
+        (_, None) => embed(&text, space, embedder)?,
+    };
+    if mode == SearchMode::Vector {
+        return Ok(vector.map_or_else(Step::Nothing, Step::Vector));
+    }
+    let asked = match query.query_time {
+        Some(time) => time,
+        None => ZonedTime::utc(Timestamp::from_micros(now)?),
+    };
+    Ok(Step::Words(Box::new(Words {
+        question: Question::new(&text, asked, &query.weights),
+        vector,
+        alone: mode == SearchMode::Lexical,
+        weights: query.weights,
+    })))
+}
+
+/// The vector of `text`, or why there is none.
+fn embed(
+    text: &str,
+    space: &VectorSpace,
+    embedder: Option<&dyn Embedder>,
+) -> Result<VectorOrReason> {
     let Some(embedder) = embedder else {
-        return Ok(Step::Nothing(
+        return Ok(Err(
             "the query is a text and the vectors of this database come from the caller",
         ));
     };
     match embedder.embed_one(text)? {
-        None => Ok(Step::Nothing("the embedder knows no word of the query")),
+        None => Ok(Err("the embedder knows no word of the query")),
         Some(mut vector) => {
             space.admit(&mut vector).map_err(|cause| {
                 Error::invalid("vector made by the embedder is unusable").because(cause)
             })?;
-            Ok(Step::Vector(vector))
+            Ok(Ok(vector))
         }
     }
 }
@@ -144,19 +233,29 @@ mod tests {
     }
 
     #[test]
-    fn the_leg_follows_from_the_query() {
+    fn the_legs_follow_from_the_query() {
         let step = |query| plan(query).unwrap().step;
-        assert!(matches!(step(Query::text("known")), Step::Vector(v) if v == [0.0, 1.0]));
-        assert!(matches!(step(Query::text("other")), Step::Nothing(_)));
+        let vector = |query| match step(query) {
+            Step::Words(words) if !words.alone => words.vector,
+            step => panic!("{step:?}"),
+        };
+        assert_eq!(vector(Query::text("known")), Ok(vec![0.0, 1.0]));
+        assert!(vector(Query::text("other")).is_err());
+        assert_eq!(vector(Query::text("other").with_vector([2.0, 0.0])), Ok(vec![1.0, 0.0]));
+        let lexical = step(Query::text("known").mode(SearchMode::Lexical));
+        assert!(matches!(lexical, Step::Words(words) if words.alone && words.vector.is_err()));
         assert!(matches!(step(Query::text(" \n")), Step::Newest));
         assert!(matches!(step(Query::vector([3.0, 0.0])), Step::Vector(v) if v == [1.0, 0.0]));
+        let other = Query::text("other").mode(SearchMode::Vector);
+        assert!(matches!(step(other), Step::Nothing(_)));
     }
 
     #[test]
-    fn a_text_without_an_embedder_says_why_nothing_runs() {
+    fn a_text_without_an_embedder_says_why_no_vector_is_compared() {
         let space = VectorSpace { name: "x".into(), dimension: 2, element: VectorElement::F32 };
         let plan = Plan::new(Query::text("known"), &space, None, 0).unwrap();
-        assert!(matches!(plan.step, Step::Nothing(reason) if reason.contains("caller")));
+        let Step::Words(words) = plan.step else { panic!("words are scored") };
+        assert!(words.vector.unwrap_err().contains("caller"));
     }
 
     #[test]
@@ -166,6 +265,9 @@ mod tests {
         assert_eq!(kind(Query::text("known").top_k(10_001)), ErrorKind::Limit);
         assert_eq!(kind(Query::vector([1.0])), ErrorKind::Invalid);
         assert_eq!(kind(Query::vector([0.0, 0.0])), ErrorKind::Invalid);
+        assert_eq!(kind(Query::vector([1.0, 0.0]).mode(SearchMode::Hybrid)), ErrorKind::Invalid);
+        let weights = RecallOptions { k1: -1.0, ..RecallOptions::default() };
+        assert_eq!(kind(Query::text("known").weights(weights)), ErrorKind::Invalid);
         let time = |micros| Timestamp::from_micros(micros).unwrap();
         assert_eq!(kind(Query::text("known").since(time(2)).until(time(1))), ErrorKind::Invalid);
     }
@@ -174,5 +276,6 @@ mod tests {
     fn more_answers_re_rank_more_rows() {
         assert_eq!(plan(Query::text("known")).unwrap().rerank_rows, RERANK_ROWS_MIN);
         assert_eq!(plan(Query::text("known").top_k(100)).unwrap().rerank_rows, 4000);
+        assert_eq!(plan(Query::text("known").max_tokens(9)).unwrap().top_k, BUDGET_RANKS_MAX);
     }
 }

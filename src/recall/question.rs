@@ -49,9 +49,9 @@ impl Question {
     /// `user`.
     pub fn named(&self, speakers: &BTreeMap<Arc<str>, u64>, rows: u64) -> BTreeSet<Arc<str>> {
         let first = |meant: &dyn Fn(&str) -> bool| -> BTreeSet<Arc<str>> {
-            let named = speakers.keys().filter(|speaker| {
-                analysis::first_name(speaker).is_some_and(|first| meant(&first))
-            });
+            let named = speakers
+                .keys()
+                .filter(|speaker| analysis::first_name(speaker).is_some_and(|first| meant(&first)));
             named.cloned().collect()
         };
         let mut named = first(&|name| self.names.contains(name));
