@@ -39,6 +39,7 @@ mod encode;
 mod engine;
 mod error;
 mod ids;
+mod index;
 mod ingest;
 mod model;
 mod options;
@@ -69,10 +70,10 @@ pub use error::{Error, ErrorKind, Result};
 pub use ids::{CommitSeq, EpisodeId};
 pub use ingest::{Added, Outcome, Patch, Turn};
 pub use model::Episode;
-pub use options::{Durability, Maintenance, VectorElement};
+pub use options::{Durability, Maintenance, RecallOptions, VectorElement};
 pub use recall::{
-    Cursor, Explain, Hit, Leg, MetadataField, MetadataFilter, Page, Query, Recall, ScoreParts,
-    SearchMode, StageMicros, TimelineOptions,
+    Cursor, Explain, Hit, Leg, MetadataField, MetadataFilter, Omitted, Page, Query, Recall,
+    ScoreParts, SearchMode, StageMicros, TimelineOptions,
 };
 pub use serde_json::Value;
 pub use storage::Direction;

@@ -192,3 +192,6 @@ pub const ROUTED_TOP_K_MAX: usize = 200;
 /// Days of a range that a question names, at most, to count as one: longer ones set nothing apart. From the reference of
 /// the pipeline.
 pub const QUESTION_RANGE_DAYS_MAX: i64 = 400;
+/// Users of whom a handle keeps what searches need between them: 12 bytes a stored row, and the rows of the logs. A stated
+/// guess: an agent serves a few users at a time.
+pub const INDEX_CACHE_USERS: usize = 16;

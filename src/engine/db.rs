@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::encode::Embedder;
 use crate::error::{Error, Result};
+use crate::index::IndexCache;
 use crate::ingest;
 use crate::options::Durability;
 use crate::storage::Store;
@@ -46,6 +47,8 @@ struct Inner {
     store: RwLock<Option<Store>>,
     /// `None`: vectors come from the caller.
     embedder: Option<Arc<dyn Embedder>>,
+    /// What searches keep between them.
+    index: IndexCache,
 }
 
 impl std::fmt::Debug for Db {
@@ -98,7 +101,13 @@ impl Db {
         })?;
         let store = Store::open(vfs, path, storage, choice)?;
         let embedder = embedding.embedder(store.space());
-        Ok(Db { inner: Arc::new(Inner { store: RwLock::new(Some(store)), embedder }) })
+        Ok(Db {
+            inner: Arc::new(Inner {
+                store: RwLock::new(Some(store)),
+                embedder,
+                index: IndexCache::default(),
+            }),
+        })
     }
 
     /// Closes the handle and all its clones: every later call answers [`crate::ErrorKind::Poisoned`]. Calls that run
@@ -187,5 +196,10 @@ impl Db {
     /// What makes vectors of `store`.
     pub(super) fn encoder<'a>(&'a self, store: &'a Store) -> ingest::Encoder<'a> {
         ingest::Encoder { space: store.space(), embedder: self.inner.embedder.as_deref() }
+    }
+
+    /// What searches keep between them.
+    pub(super) fn index(&self) -> &IndexCache {
+        &self.inner.index
     }
 }

@@ -1,32 +1,72 @@
 //! From a query to its answer, stage by stage.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::encode::Embedder;
 use crate::error::Result;
-use crate::model::{Episode, Record};
+use crate::ids::EpisodeId;
+use crate::index::{IndexCache, UserRows};
+use crate::model::Episode;
 use crate::simd::Scored;
 use crate::storage::{Direction, Part, Snapshot, Store};
 
 use super::exhaustive;
 use super::explain::{Explain, Leg, Stopwatch};
-use super::plan::{Plan, Step};
+use super::formula::ScoreParts;
+use super::found::{Candidate, Found, Source};
+use super::plan::{Plan, Step, Words};
 use super::query::Query;
-use super::rank::{Ranked, rank};
-use super::rows::{RowFilter, record_at};
+use super::rank::rank;
+use super::row_test::RowTest;
+use super::rows::{Place, RowFilter};
 use super::scan::scan;
+use super::serve::{Served, serve};
 use super::timeline::{Listing, list};
+use super::whole::Whole;
 
 /// An episode in an answer.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Hit {
-    /// The stored episode.
+    /// The stored episode, whole.
     pub episode: Episode,
-    /// How well it answers; larger is better. A cosine in -1 to 1; 0 where nothing was compared.
+    /// How well it answers; larger is better. In hybrid mode the sum of `parts`; by vectors alone a cosine, -1 to 1; by
+    /// words alone 0 to 1; 0 where nothing was compared. It does not depend on which other episodes were scored.
     pub score: f32,
-    /// Why it was found, such as `vector 0.61`.
+    /// Why it was found: the parts of the score, such as `words 1.20 + vector 0.61`.
     pub why: String,
+    /// The parts of the score.
+    pub parts: ScoreParts,
+    /// The passage that holds the question's words best, in bytes of the text; `None` when the text is one passage or no
+    /// words were compared.
+    pub passage: Option<Range<usize>>,
+    /// Whether only that passage was counted into the token budget, the whole being too long.
+    pub cut: bool,
+    /// Tokens of the text, or of the passage when `cut`: 1.3 for each word.
+    pub tokens: usize,
+    /// Near-duplicates of lower rank that are left out for this one.
+    pub folded: usize,
+}
+
+impl Hit {
+    /// The text to show: the best passage when `cut`, else the whole.
+    pub fn shown(&self) -> &str {
+        match &self.passage {
+            Some(passage) if self.cut => &self.episode.text[passage.clone()],
+            _ => &self.episode.text,
+        }
+    }
+}
+
+/// A ranked episode that did not fit into the token budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Omitted {
+    /// Its id.
+    pub id: EpisodeId,
+    /// The tokens it would have taken.
+    pub tokens: usize,
 }
 
 /// The answer to a search.
@@ -35,6 +75,8 @@ pub struct Hit {
 pub struct Recall {
     /// The episodes found, best first.
     pub hits: Vec<Hit>,
+    /// Those that the token budget had no room for, best first.
+    pub omitted: Vec<Omitted>,
     /// How they were found.
     pub explain: Explain,
 }
@@ -42,121 +84,199 @@ pub struct Recall {
 /// Answers `query` from the memory of `user`. `now`: microseconds since the epoch; what expired is not found.
 pub(crate) fn search(
     store: &Store,
+    cache: &IndexCache,
     embedder: Option<&dyn Embedder>,
     user: &[u8],
     query: Query,
     now: i64,
 ) -> Result<Recall> {
-    let mut watch = Stopwatch::start();
-    let mut explain = Explain::default();
+    let mut search =
+        Search { store, cache, user, watch: Stopwatch::start(), explain: Explain::default() };
     let plan = Plan::new(query, store.space(), embedder, now)?;
-    explain.micros.embed = watch.lap();
-    let hits = match &plan.step {
+    search.explain.micros.embed = search.watch.lap();
+    let served = match &plan.step {
         Step::Nothing(reason) => {
-            explain.legs.push(Leg::new("vector", false, reason));
-            Vec::new()
+            search.leg("vector", false, reason);
+            Served::default()
         }
-        Step::Newest => {
-            explain.legs.push(Leg::new("vector", false, "the query is empty"));
-            explain.legs.push(Leg::new("newest", true, "an empty query lists the newest"));
-            let snapshot = store.snapshot()?;
-            explain.micros.snapshot = watch.lap();
-            let hits = newest(&snapshot, user, &plan, &mut explain)?;
-            explain.micros.fetch = watch.lap();
-            hits
-        }
-        Step::Words(words) => match &words.vector {
-            Err(reason) => {
-                explain.legs.push(Leg::new("vector", false, reason));
-                Vec::new()
-            }
-            Ok(vector) => {
-                let snapshot = store.snapshot()?;
-                nearest(store, &snapshot, user, vector, &plan, &mut watch, &mut explain)?
-            }
-        },
-        Step::Vector(vector) => {
-            let reason = match plan.exact {
-                true => "every row is scored exactly, as asked",
-                false => "the query has a vector",
-            };
-            explain.legs.push(Leg::new("vector", true, reason));
-            let snapshot = store.snapshot()?;
-            explain.micros.snapshot = watch.lap();
-            nearest(store, &snapshot, user, vector, &plan, &mut watch, &mut explain)?
-        }
+        Step::Newest => search.newest(&plan)?,
+        Step::Vector(vector) => search.by_vector(vector, &plan)?,
+        Step::Words(words) => search.by_words(words, &plan)?,
     };
+    let Search { mut explain, mut watch, .. } = search;
+    explain.micros.fetch += watch.lap();
+    explain.bytes_touched += served.bytes;
+    explain.unseen = served.unseen;
     explain.micros.total = watch.total();
-    Ok(Recall { hits, explain })
+    Ok(Recall { hits: served.hits, omitted: served.omitted, explain })
 }
 
-/// The rows nearest to `vector`.
-fn nearest(
-    store: &Store,
-    snapshot: &Snapshot,
-    user: &[u8],
-    vector: &[f32],
-    plan: &Plan,
-    watch: &mut Stopwatch,
-    explain: &mut Explain,
-) -> Result<Vec<Hit>> {
-    let space = store.space();
-    let parts = snapshot.parts(user)?;
-    let filter = RowFilter::new(snapshot, user, &plan.filters)?;
-    let ranked = if plan.exact {
-        let ranked = exhaustive::search(&parts, vector, space, &filter, plan.top_k, explain)?;
-        explain.micros.scan = watch.lap();
-        ranked
-    } else {
-        let candidates = scan(snapshot, &parts, vector, space, plan, &filter, explain)?;
-        explain.micros.scan = watch.lap();
-        let ranked = rank(candidates, &parts, vector, space, plan.top_k, explain)?;
-        explain.micros.rerank = watch.lap();
-        ranked
-    };
-    let hits = fetch(snapshot, &parts, ranked, explain)?;
-    explain.micros.fetch = watch.lap();
-    Ok(hits)
+/// A search under way.
+struct Search<'a> {
+    store: &'a Store,
+    cache: &'a IndexCache,
+    user: &'a [u8],
+    watch: Stopwatch,
+    explain: Explain,
 }
 
-/// Reads the episodes of the ranked rows.
-fn fetch(
-    snapshot: &Snapshot,
-    parts: &[Part<'_>],
-    ranked: Ranked,
-    explain: &mut Explain,
-) -> Result<Vec<Hit>> {
-    let read = |(scored, place): (Scored, _)| {
-        let record = record_at(snapshot, parts, place)?;
-        explain.bytes_touched += record.body.text.len() as u64;
-        Ok(Hit {
-            episode: Episode::from_record(&record)?,
-            score: scored.score,
-            why: format!("vector {:.2}", scored.score),
-        })
-    };
-    ranked.rows.into_iter().map(read).collect()
+impl Search<'_> {
+    fn leg(&mut self, name: &'static str, ran: bool, reason: &'static str) {
+        self.explain.legs.push(Leg::new(name, ran, reason));
+    }
+
+    fn snapshot(&mut self) -> Result<Snapshot> {
+        let snapshot = self.store.snapshot()?;
+        self.explain.micros.snapshot = self.watch.lap();
+        Ok(snapshot)
+    }
+
+    /// The rows nearest to `vector`.
+    fn by_vector(&mut self, vector: &[f32], plan: &Plan) -> Result<Served> {
+        self.leg("lexical", false, "the answer is ranked by vectors alone");
+        let reason = match plan.exact {
+            true => "every row is scored exactly, as asked",
+            false => "the query has a vector",
+        };
+        self.leg("vector", true, reason);
+        let snapshot = self.snapshot()?;
+        let space = self.store.space();
+        let parts = snapshot.parts(self.user)?;
+        let filter = RowFilter::new(&snapshot, self.user, &plan.filters)?;
+        let rank = |depth: usize| {
+            let (watch, explain) = (&mut self.watch, &mut self.explain);
+            let ranked = if plan.exact {
+                let ranked = exhaustive::search(&parts, vector, space, &filter, depth, explain)?;
+                explain.micros.scan += watch.lap();
+                ranked
+            } else {
+                let candidates = scan(&snapshot, &parts, vector, space, depth, &filter, explain)?;
+                explain.micros.scan += watch.lap();
+                let ranked = rank(candidates, &parts, vector, space, depth, explain)?;
+                explain.micros.rerank += watch.lap();
+                ranked
+            };
+            Ok(ranked
+                .rows
+                .into_iter()
+                .map(|(scored, place)| nearest(scored, place, &parts))
+                .collect())
+        };
+        serve(&snapshot, plan, |found| format!("vector {:.2}", found.score), rank)
+    }
+
+    /// The rows that answer a question with words.
+    fn by_words(&mut self, words: &Words, plan: &Plan) -> Result<Served> {
+        let snapshot = self.snapshot()?;
+        let why = |found: &Found<'_>| found.parts.to_string();
+        let (vector, reason) = match words.vector {
+            Ok(_) => (true, "the question has a vector"),
+            Err(reason) => (false, reason),
+        };
+        self.leg("lexical", true, "the question has words");
+        self.leg("vector", vector, reason);
+        let space = self.store.space();
+        let rows = UserRows::new(&snapshot, self.user, self.cache)?;
+        let test = RowTest::new(&rows, self.user, &plan.filters)?;
+        let (watch, explain) = (&mut self.watch, &mut self.explain);
+        let whole = Whole::new(&rows, words, space, watch, explain)?;
+        let lexical = whole.lexical();
+        (explain.terms, explain.postings) = (lexical.known_terms, lexical.postings);
+        explain.log_rows = rows.log().len().into();
+        let mut candidates = whole.candidates(|row| test.passes(&rows, row))?;
+        let rank = |depth: usize| {
+            let best = match plan.filters.metadata {
+                None => best_of(&mut candidates, depth),
+                Some(_) => best_passing(&mut candidates, depth, |candidate| {
+                    plan.filters.pass_metadata(&*whole.source(candidate).record(&snapshot)?)
+                })?,
+            };
+            explain.micros.rerank += watch.lap();
+            best.iter().map(|candidate| whole.found(candidate)).collect()
+        };
+        serve(&snapshot, plan, why, rank)
+    }
+
+    /// The newest episodes that pass the filters.
+    fn newest(&mut self, plan: &Plan) -> Result<Served> {
+        self.leg("lexical", false, "the query is empty");
+        self.leg("vector", false, "the query is empty");
+        self.leg("newest", true, "an empty query lists the newest");
+        let snapshot = self.snapshot()?;
+        let rank = |depth: usize| newest(&snapshot, self.user, plan, depth);
+        serve(&snapshot, plan, |_| "newest".into(), rank)
+    }
+}
+
+/// A row that was ranked by its vector.
+fn nearest<'s>(scored: Scored, place: Place, parts: &[Part<'s>]) -> Found<'s> {
+    Found {
+        score: scored.score,
+        id: scored.name,
+        parts: ScoreParts { vector: scored.score, ..ScoreParts::default() },
+        passage: None,
+        source: source_of(place, parts),
+    }
+}
+
+fn source_of<'s>(place: Place, parts: &[Part<'s>]) -> Source<'s> {
+    match &parts[place.part as usize] {
+        Part::Cell { segment, .. } => Source::Stored(segment, place.row),
+        Part::Log { records } => Source::Log(Arc::clone(&records[place.row as usize])),
+    }
+}
+
+/// The best candidates, at most `most`, best first.
+fn best_of(candidates: &mut [Candidate], most: usize) -> Vec<Candidate> {
+    let most = most.min(candidates.len());
+    if most > 0 && most < candidates.len() {
+        candidates.select_nth_unstable_by(most - 1, Candidate::order);
+    }
+    let mut best = candidates[..most].to_vec();
+    best.sort_unstable_by(Candidate::order);
+    best
+}
+
+/// The best candidates that pass, at most `most`, best first. No more are asked than are needed.
+fn best_passing(
+    candidates: &mut [Candidate],
+    most: usize,
+    mut passes: impl FnMut(&Candidate) -> Result<bool>,
+) -> Result<Vec<Candidate>> {
+    candidates.sort_unstable_by(Candidate::order);
+    let mut best = Vec::new();
+    for candidate in candidates.iter() {
+        if best.len() == most {
+            break;
+        }
+        if passes(candidate)? {
+            best.push(*candidate);
+        }
+    }
+    Ok(best)
 }
 
 /// The newest episodes that pass the filters.
-fn newest(
+fn newest<'s>(
     snapshot: &Snapshot,
     user: &[u8],
     plan: &Plan,
-    explain: &mut Explain,
-) -> Result<Vec<Hit>> {
+    most: usize,
+) -> Result<Vec<Found<'s>>> {
     let listing = Listing {
         times: plan.filters.times.clone(),
         after: None,
         direction: Direction::Descending,
-        limit: plan.top_k,
+        limit: most,
         session: plan.filters.session.as_deref(),
-        now: plan.filters.now,
+        passes: &|record| plan.filters.pass(record),
     };
-    let records = list(snapshot, user, &listing)?;
-    let hit = |record: &Arc<Record>| {
-        explain.bytes_touched += record.body.text.len() as u64;
-        Ok(Hit { episode: Episode::from_record(record)?, score: 0.0, why: "newest".into() })
+    let found = |record: Arc<crate::model::Record>| Found {
+        score: 0.0,
+        id: record.id.get(),
+        parts: ScoreParts::default(),
+        passage: None,
+        source: Source::Log(record),
     };
-    records.iter().map(hit).collect()
+    Ok(list(snapshot, user, &listing)?.into_iter().map(found).collect())
 }

@@ -39,7 +39,7 @@ pub(super) fn search(
             }
             Part::Log { records } => {
                 for (row, record) in (0..).zip(records) {
-                    if record.vector.is_empty() || !filter.passes_record(record) {
+                    if record.vector.is_empty() || !filter.passes_record(record)? {
                         continue;
                     }
                     let name = record.id.get();

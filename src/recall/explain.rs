@@ -17,6 +17,12 @@ pub struct Explain {
     pub(super) rows_exact_at_once: u64,
     /// Rows that only the log holds yet, filtered ones included.
     pub log_rows: u64,
+    /// Terms of the question that a live passage of the user holds.
+    pub terms: u64,
+    /// Postings of those terms, one for each passage that holds one.
+    pub postings: u64,
+    /// Ranked episodes beyond those that a token budget looks at.
+    pub unseen: u64,
     /// Bytes of codes, vectors and texts that were read.
     pub bytes_touched: u64,
     /// Cells that were scanned.
@@ -35,7 +41,7 @@ pub struct Explain {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Leg {
-    /// Its name: `vector` or `newest`.
+    /// Its name: `lexical`, `vector` or `newest`.
     pub name: &'static str,
     /// Whether it ran.
     pub ran: bool,
@@ -53,13 +59,15 @@ impl Leg {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StageMicros {
-    /// From text to vector.
+    /// From text to terms and vector.
     pub embed: u64,
     /// Taking the view of the database.
     pub snapshot: u64,
-    /// Choosing candidates.
+    /// Scoring by words.
+    pub lexical: u64,
+    /// Choosing candidates by code, or comparing all vectors.
     pub scan: u64,
-    /// Scoring them exactly.
+    /// Scoring exactly, and ordering.
     pub rerank: u64,
     /// Reading the episodes of the answer.
     pub fetch: u64,
@@ -95,11 +103,15 @@ impl fmt::Display for Explain {
             "cells: {} visited, {} skipped; segments: {} visited, {} skipped",
             self.cells_visited, self.cells_skipped, self.segments_visited, self.segments_skipped
         )?;
-        let micros = &self.micros;
+        writeln!(f, "words: {} terms known, {} postings", self.terms, self.postings)?;
+        if self.unseen > 0 {
+            writeln!(f, "budget: {} ranked episodes not looked at", self.unseen)?;
+        }
+        let StageMicros { embed, snapshot, lexical, scan, rerank, fetch, total } = self.micros;
         write!(
             f,
-            "us: embed {}, snapshot {}, scan {}, rerank {}, fetch {}, total {}",
-            micros.embed, micros.snapshot, micros.scan, micros.rerank, micros.fetch, micros.total
+            "us: embed {embed}, snapshot {snapshot}, lexical {lexical}, scan {scan}, rerank {rerank}, fetch {fetch}, \
+             total {total}"
         )
     }
 }

@@ -143,6 +143,28 @@ impl ScoreParts {
     }
 }
 
+/// The parts that count, such as `words 1.20 + vector 0.61`.
+impl std::fmt::Display for ScoreParts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let parts = [
+            ("words", self.lexical),
+            ("vector", self.vector),
+            ("speaker", self.speaker),
+            ("when", self.when),
+            ("range", self.range),
+            ("length", self.length),
+            ("concise", self.concise),
+            ("neighbours", self.neighbours),
+        ];
+        let mut separator = "";
+        for (name, part) in parts.into_iter().filter(|(_, part)| *part != 0.0) {
+            write!(f, "{separator}{name} {part:.2}")?;
+            separator = " + ";
+        }
+        Ok(())
+    }
+}
+
 /// What the neighbours lend to an episode with score `own`; `previous` and `next` are their scores.
 pub(crate) fn lent(
     own: f32,

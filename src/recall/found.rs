@@ -20,9 +20,24 @@ pub(super) struct Found<'s> {
     pub id: u64,
     /// What the score is made of.
     pub parts: ScoreParts,
-    /// The passage that holds the question's words best.
-    pub passage: u32,
+    /// The passage that holds the question's words best, if words were compared.
+    pub passage: Option<u32>,
     pub source: Source<'s>,
+}
+
+/// A row with its score, by its number among the user's.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Candidate {
+    pub score: f32,
+    pub id: u64,
+    pub row: u32,
+}
+
+impl Candidate {
+    /// As [`Found::order`].
+    pub fn order(&self, other: &Candidate) -> Ordering {
+        other.score.total_cmp(&self.score).then(self.id.cmp(&other.id))
+    }
 }
 
 /// Where a row lies.

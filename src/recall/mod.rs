@@ -4,24 +4,28 @@
 //! stored episodes. [`exhaustive`] is the definition: the ordinary path may miss, it never scores otherwise.
 
 mod answer;
-#[allow(dead_code, reason = "budgets and folding join the answer with the next search")]
 mod assemble;
 mod exhaustive;
 mod explain;
 mod filter;
 mod formula;
 mod found;
+mod lexical;
 mod plan;
 mod query;
 mod question;
 mod rank;
 mod read;
+mod row_test;
 mod rows;
 mod scan;
+mod scorer;
+mod serve;
 mod timeline;
+mod whole;
 
 pub(crate) use answer::search;
-pub use answer::{Hit, Recall};
+pub use answer::{Hit, Omitted, Recall};
 pub use explain::{Explain, Leg, StageMicros};
 pub use filter::{MetadataField, MetadataFilter};
 pub use formula::ScoreParts;

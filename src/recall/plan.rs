@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::encode::Embedder;
 use crate::error::{Error, Result};
-use crate::model::VectorSpace;
+use crate::model::{Record, VectorSpace, parse_metadata};
 use crate::options::{
     BUDGET_RANKS_MAX, RERANK_ROWS_MIN, RERANK_ROWS_PER_HIT, RecallOptions, TEXT_BYTES_MAX,
     TOP_K_DEFAULT, TOP_K_MAX,
@@ -21,8 +21,6 @@ pub(super) struct Plan {
     pub step: Step,
     pub filters: Filters,
     pub top_k: usize,
-    /// Rows that the scan of codes hands to exact re-ranking.
-    pub rerank_rows: usize,
     pub max_tokens: Option<usize>,
     /// Near-duplicates are folded.
     pub fold: bool,
@@ -76,6 +74,35 @@ impl Filters {
             && self.speaker.is_none()
             && self.metadata.is_none()
     }
+
+    /// Whether a live record passes.
+    ///
+    /// # Errors
+    /// `Corrupt` when its metadata is no JSON object.
+    pub fn pass(&self, record: &Record) -> Result<bool> {
+        Ok(self.pass_columns(record) && self.pass_metadata(record)?)
+    }
+
+    /// Whether a live record passes all but the filter on metadata.
+    pub fn pass_columns(&self, record: &Record) -> bool {
+        let is = |wanted: &Option<String>, has: &Option<String>| wanted.is_none() || wanted == has;
+        self.times.contains(&record.time)
+            && record.expires > self.now
+            && is(&self.session, &record.body.session)
+            && is(&self.speaker, &record.body.speaker)
+    }
+
+    /// Whether a record's metadata passes.
+    ///
+    /// # Errors
+    /// `Corrupt` when the metadata is no JSON object.
+    pub fn pass_metadata(&self, record: &Record) -> Result<bool> {
+        let Some(filter) = &self.metadata else { return Ok(true) };
+        let metadata = parse_metadata(&record.body.metadata).ok_or_else(|| {
+            Error::corrupt("metadata of an episode is no JSON object").of(record.id.get())
+        })?;
+        Ok(filter.matches(&metadata))
+    }
 }
 
 impl Plan {
@@ -99,10 +126,14 @@ impl Plan {
             now,
         };
         let (max_tokens, fold, exact) = (query.max_tokens, query.fold, query.exact);
-        let rerank_rows = RERANK_ROWS_MIN.max(top_k * RERANK_ROWS_PER_HIT);
         let step = step(query, space, embedder, now)?;
-        Ok(Plan { step, filters, top_k, rerank_rows, max_tokens, fold, exact })
+        Ok(Plan { step, filters, top_k, max_tokens, fold, exact })
     }
+}
+
+/// Rows that the scan of codes hands to exact re-ranking for `depth` answers.
+pub(super) fn rerank_rows(depth: usize) -> usize {
+    RERANK_ROWS_MIN.max(depth.saturating_mul(RERANK_ROWS_PER_HIT))
 }
 
 fn top_k(query: &Query) -> Result<usize> {
@@ -274,8 +305,7 @@ mod tests {
 
     #[test]
     fn more_answers_re_rank_more_rows() {
-        assert_eq!(plan(Query::text("known")).unwrap().rerank_rows, RERANK_ROWS_MIN);
-        assert_eq!(plan(Query::text("known").top_k(100)).unwrap().rerank_rows, 4000);
+        assert_eq!((rerank_rows(10), rerank_rows(100)), (RERANK_ROWS_MIN, 4000));
         assert_eq!(plan(Query::text("known").max_tokens(9)).unwrap().top_k, BUDGET_RANKS_MAX);
     }
 }

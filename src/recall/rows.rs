@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::error::{Error, Result};
-use crate::ids::SessionNumber;
+use crate::ids::{SessionNumber, UserNumber};
 use crate::model::{Record, VectorSpace, unpack_vector};
 use crate::options::VectorElement;
 use crate::simd;
@@ -25,7 +25,10 @@ pub(super) struct Place {
 
 /// The filters of a search, ready to be asked row by row.
 pub(super) struct RowFilter<'a> {
+    snapshot: &'a Snapshot,
     filters: &'a Filters,
+    /// The user's number in the segments.
+    user: Option<UserNumber>,
     session: SessionFilter,
 }
 
@@ -46,7 +49,7 @@ impl<'a> RowFilter<'a> {
                 None => SessionFilter::LogsOnly,
             },
         };
-        Ok(RowFilter { filters, session })
+        Ok(RowFilter { snapshot, filters, user: snapshot.user_number(user)?, session })
     }
 
     /// Whether rows of a cell with these times, both inclusive, may pass.
@@ -78,7 +81,20 @@ impl<'a> RowFilter<'a> {
         if expires.first().is_none_or(|bytes| i64::from_le_bytes(*bytes) <= self.filters.now) {
             return Ok(false);
         }
-        Ok(!dead.contains(row))
+        if let (Some(wanted), Some(user)) = (&self.filters.speaker, self.user)
+            && segment.speaker_of(row, user)?.is_none_or(|speaker| *speaker.name != **wanted)
+        {
+            return Ok(false);
+        }
+        Ok(!dead.contains(row) && self.passes_metadata(segment, row)?)
+    }
+
+    /// Whether the metadata of a row passes. Reads the row when there is a filter.
+    pub fn passes_metadata(&self, segment: &Segment, row: u32) -> Result<bool> {
+        match self.filters.metadata {
+            None => Ok(true),
+            Some(_) => self.filters.pass_metadata(&self.snapshot.record(segment, row)?),
+        }
     }
 
     /// The filters for the rows of one cell, which are then asked by their place in it.
@@ -96,7 +112,18 @@ impl<'a> RowFilter<'a> {
             }
             SessionFilter::Any | SessionFilter::LogsOnly => None,
         };
+        let speaker = match (&self.filters.speaker, self.user) {
+            (Some(name), Some(user)) => {
+                let speakers = segment.speakers(user)?;
+                let known = speakers.iter().find(|speaker| *speaker.name == **name);
+                // No row has the number of the absent speaker.
+                let number = known.map_or(u32::MAX, |speaker| speaker.number);
+                Some((segment.speaker_column(rows.clone())?, number))
+            }
+            _ => None,
+        };
         Ok(CellFilter {
+            speaker,
             times: if bounded { Some((segment.times(rows.clone())?, times.clone())) } else { None },
             session,
             none: matches!(self.session, SessionFilter::LogsOnly),
@@ -108,19 +135,20 @@ impl<'a> RowFilter<'a> {
     }
 
     /// Whether a live record of the logs passes.
-    pub fn passes_record(&self, record: &Record) -> bool {
-        self.filters.times.contains(&record.time)
-            && record.expires > self.filters.now
-            && (self.filters.session.is_none() || self.filters.session == record.body.session)
+    pub fn passes_record(&self, record: &Record) -> Result<bool> {
+        self.filters.pass(record)
     }
 }
 
-/// The filters of a search over the rows of one cell: [`RowFilter::passes`] on columns whose checksums hold.
+/// The filters of a search over the rows of one cell: [`RowFilter::passes`] on columns whose checksums hold, but for the
+/// metadata.
 pub(super) struct CellFilter<'a> {
     /// `None`: any time passes.
     times: Option<(&'a [[u8; 8]], Range<i64>)>,
     /// `None`: any session passes.
     session: Option<(&'a [[u8; 8]], u64)>,
+    /// `None`: any speaker passes.
+    speaker: Option<(&'a [[u8; 4]], u32)>,
     /// No row passes.
     none: bool,
     expiries: &'a [[u8; 8]],
@@ -143,8 +171,11 @@ impl CellFilter<'_> {
             .is_none_or(|(column, times)| times.contains(&i64::from_le_bytes(column[index])));
         let in_session =
             self.session.is_none_or(|(column, number)| u64::from_le_bytes(column[index]) == number);
+        let of_speaker =
+            self.speaker.is_none_or(|(column, number)| u32::from_le_bytes(column[index]) == number);
         in_time
             && in_session
+            && of_speaker
             && !self.none
             && i64::from_le_bytes(self.expiries[index]) > self.now
             && !self.dead.contains(self.first + index as u32)

@@ -14,7 +14,7 @@ use crate::storage::segment::{ROW_HAS_VECTOR, Segment};
 use crate::storage::{Part, Snapshot};
 
 use super::explain::Explain;
-use super::plan::Plan;
+use super::plan::rerank_rows;
 use super::rows::{ExactScorer, Place, RowFilter};
 
 /// Rows worth scoring.
@@ -63,13 +63,13 @@ fn keep(places: &mut Vec<Place>, place: Place) -> u32 {
     u32::try_from(places.len() - 1).expect("fewer rows than 2^32 are scored by one search")
 }
 
-/// Scans `parts` for the rows nearest to `query`.
+/// Scans `parts` for the rows nearest to `query`, for `depth` answers.
 pub(super) fn scan(
     snapshot: &Snapshot,
     parts: &[Part<'_>],
     query: &[f32],
     space: &VectorSpace,
-    plan: &Plan,
+    depth: usize,
     filter: &RowFilter<'_>,
     explain: &mut Explain,
 ) -> Result<Candidates> {
@@ -79,8 +79,8 @@ pub(super) fn scan(
         scorer: ExactScorer::new(query, space),
         vector_bytes: space.vector_bytes(),
         filter,
-        by_code: BestPlaces::new(plan.rerank_rows),
-        exact: BestPlaces::new(plan.top_k),
+        by_code: BestPlaces::new(rerank_rows(depth)),
+        exact: BestPlaces::new(depth),
     };
     let mut segments = HashSet::new();
     let mut segments_visited = HashSet::new();
@@ -88,7 +88,7 @@ pub(super) fn scan(
         match rows {
             Part::Log { records } => {
                 for (row, record) in (0..).zip(records) {
-                    if !record.vector.is_empty() && filter.passes_record(record) {
+                    if !record.vector.is_empty() && filter.passes_record(record)? {
                         let place = Place { part, row };
                         scan.score(&record.vector, record.id.get(), place, explain)?;
                     }
@@ -154,13 +154,26 @@ impl Scan<'_> {
         let (ids, flags) =
             (cell.segment.id_column(rows.clone())?, cell.segment.flags_column(rows.clone())?);
         let BestPlaces { best, places } = &mut self.by_code;
+        let mut failed = None;
         query.select(codes, factors, best, |index| {
             if flags[index] & ROW_HAS_VECTOR == 0 || !live.passes(index) {
                 return None;
             }
-            let place = Place { part: cell.part, row: rows.start + index as u32 };
+            let row = rows.start + index as u32;
+            match self.filter.passes_metadata(cell.segment, row) {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(error) => {
+                    failed.get_or_insert(error);
+                    return None;
+                }
+            }
+            let place = Place { part: cell.part, row };
             Some((u64::from_le_bytes(ids[index]), keep(places, place)))
         });
+        if let Some(error) = failed {
+            return Err(error);
+        }
         explain.rows_by_code += rows.len() as u64;
         explain.bytes_touched += (codes.len() + size_of_val(factors)) as u64;
         Ok(())

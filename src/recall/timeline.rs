@@ -164,8 +164,8 @@ pub(super) struct Listing<'a> {
     pub direction: Direction,
     pub limit: usize,
     pub session: Option<&'a str>,
-    /// Rows that expired at this time or before are passed over.
-    pub now: i64,
+    /// What a record must meet to be listed.
+    pub passes: &'a dyn Fn(&Record) -> Result<bool>,
 }
 
 /// One page of the episodes of `user`. `now`: microseconds since the epoch; what expired is not listed.
@@ -194,7 +194,7 @@ pub(crate) fn timeline(
         // One more tells whether there is a next page.
         limit: limit + 1,
         session: options.session.as_deref(),
-        now,
+        passes: &|record| Ok(record.expires > now),
     };
     let mut records = list(snapshot, user, &listing)?;
     let more = records.len() > limit;
@@ -230,7 +230,7 @@ fn list_all(snapshot: &Snapshot, user: &[u8], listing: &Listing<'_>) -> Result<V
         let ended = keys.len() < wanted;
         for (_, id) in keys {
             let record = snapshot.get(id)?.ok_or_else(|| listed(id))?;
-            if record.expires > listing.now {
+            if (listing.passes)(&record)? {
                 records.push(record);
             }
         }
@@ -275,7 +275,7 @@ fn list_session(
             break;
         }
         let record = read(id)?;
-        if record.expires > listing.now {
+        if (listing.passes)(&record)? {
             records.push(record);
         }
     }

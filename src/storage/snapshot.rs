@@ -112,6 +112,11 @@ impl Snapshot {
         self.pending().masks(id)
     }
 
+    /// The episodes of which the logs end a version, in the order of the logs.
+    pub fn ended(&self) -> impl Iterator<Item = EpisodeId> + '_ {
+        self.pending().ends().iter().map(|(id, _)| *id)
+    }
+
     /// The sessions of which the logs hold live rows of a user, in no order, with those rows' entries.
     pub fn pending_sessions(
         &self,

@@ -1,0 +1,123 @@
+//! What a row is scored by in a hybrid search: the parts of its score, and what its neighbours lend.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::index::{At, NO_ROW, UserRows};
+
+use super::formula::{Facts, ScoreParts, blended_cosine, lent, openness};
+use super::found::Source;
+use super::lexical::{Lexical, LexicalScore};
+use super::plan::Words;
+use super::question::day_of;
+
+/// What rows are scored by, one at a time.
+pub(super) struct Scorer<'r, 's> {
+    pub rows: &'r UserRows<'s>,
+    pub words: &'r Words,
+    pub lexical: Lexical<'r, 's>,
+    named: BTreeSet<Arc<str>>,
+    /// The named speakers' numbers in each run.
+    named_in_runs: Vec<Vec<u32>>,
+}
+
+impl<'r, 's> Scorer<'r, 's> {
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    pub fn new(rows: &'r UserRows<'s>, words: &'r Words) -> Result<Scorer<'r, 's>> {
+        let lexical = Lexical::new(rows, &words.question.terms, &words.weights)?;
+        let live = u64::try_from(rows.counts().rows).unwrap_or(0);
+        let named = words.question.named(rows.speakers(), live);
+        let in_run = |run: &crate::index::Run<'_>| -> Result<Vec<u32>> {
+            let numbers = named.iter().map(|name| run.speaker_number(name));
+            Ok(numbers.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+        };
+        let named_in_runs = if named.is_empty() {
+            Vec::new()
+        } else {
+            rows.runs().iter().map(in_run).collect::<Result<_>>()?
+        };
+        Ok(Scorer { rows, words, lexical, named, named_in_runs })
+    }
+
+    /// Where to read a row.
+    pub fn source(&self, row: u32) -> Source<'s> {
+        match self.rows.at(row) {
+            At::Run(run, at) => Source::Stored(run.segment, run.rows.start + at),
+            At::Log(record) => Source::Log(Arc::clone(record)),
+        }
+    }
+
+    fn facts(&self, row: u32) -> Facts {
+        let question = &self.words.question;
+        let (words, content_words, has_time, named, day) = match self.rows.at(row) {
+            At::Run(run, at) => {
+                let speaker = run.speaker(at);
+                let number = self.rows.number_of(run);
+                let named = self.named_in_runs.get(number);
+                (
+                    run.words(at),
+                    run.content_words(at),
+                    run.has_time(at),
+                    named.is_some_and(|named| named.contains(&speaker)),
+                    day_of(run.time(at), run.offset_minutes(at)),
+                )
+            }
+            At::Log(record) => (
+                record.shape.words,
+                record.shape.content_words,
+                record.shape.has_time,
+                record.body.speaker.as_deref().is_some_and(|name| self.named.contains(name)),
+                day_of(record.time, record.offset_minutes),
+            ),
+        };
+        Facts {
+            words,
+            content_words,
+            named,
+            when: question.asks_when && has_time,
+            in_range: question.names_days() && question.in_range(day),
+        }
+    }
+
+    /// The parts of a live row's score, but for what its neighbours lend. `cosine` gives that of a row alone.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`; those of `cosine`.
+    pub fn parts(
+        &self,
+        row: u32,
+        mut cosine: impl FnMut(u32) -> Result<f32>,
+    ) -> Result<(ScoreParts, LexicalScore)> {
+        let weights = &self.words.weights;
+        let (facts, lexical) = (self.facts(row), self.lexical.score(row));
+        let mut blended = 0.0;
+        if self.words.vector.is_ok() {
+            let [previous, next] = self.rows.around(row)?;
+            let mut of = |row: u32| (row != NO_ROW).then(|| cosine(row)).transpose();
+            let (previous, next) = (of(previous)?, of(next)?);
+            let openness = openness(facts.words, weights);
+            blended = blended_cosine(cosine(row)?, previous, next, openness, weights);
+        }
+        Ok((ScoreParts::new(lexical.score, blended, facts, weights), lexical))
+    }
+
+    /// What its neighbours lend to a live row with score `score`. `own` gives a row's score before that.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`; those of `own`.
+    pub fn lend(
+        &self,
+        row: u32,
+        score: f32,
+        mut own: impl FnMut(u32) -> Result<f32>,
+    ) -> Result<f32> {
+        let weights = &self.words.weights;
+        let [previous, next] = self.rows.around(row)?;
+        let mut of = |row: u32| (row != NO_ROW).then(|| own(row)).transpose();
+        let (previous, next) = (of(previous)?, of(next)?);
+        let words = self.facts(row).words;
+        Ok(lent(score, previous, next, openness(words, weights), weights))
+    }
+}
