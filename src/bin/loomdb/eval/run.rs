@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use loomdb::{Db, Hit, Maintenance, Memory, OpenOptions, Query, Result, Timestamp, Turn};
+use loomdb::{
+    Db, Hit, Maintenance, Memory, OpenOptions, Query, Result, Timestamp, Turn, ZonedTime,
+};
 
 use super::data::{Conversation, Set};
-use super::metrics::RANKS;
+use super::metrics::{RANKS, tokens};
 use super::plain::{Bm25, Vectors, fuse};
 use super::report::{Block, Latency, Ranking, Report};
 use crate::import::item::Item;
@@ -14,6 +16,8 @@ use crate::temporary::Temporary;
 
 /// Turns stored at once.
 const BATCH_TURNS: usize = 4096;
+/// Tokens above which a turn enters an answer of bounded size as its best passage, as in a search with a budget.
+const LONG_TURN_TOKENS: usize = 150;
 /// Answers of a search whose time is taken: the default of a search.
 const TIMED_TOP: usize = 10;
 
@@ -95,14 +99,19 @@ fn ask(
     Ok(())
 }
 
-/// A question as it is asked. The search does not yet take the time at which it is asked.
-fn query(text: &str, top_k: usize, _asked_at: Timestamp) -> Query {
-    Query::text(text).top_k(top_k)
+/// A question as it is asked.
+fn query(text: &str, top_k: usize, asked_at: Timestamp) -> Query {
+    Query::text(text).top_k(top_k).query_time(ZonedTime::utc(asked_at))
 }
 
-/// Tokens of a hit in an answer of bounded size. Hits are whole turns: the search names no passages yet.
-fn tokens_in_answer(_hit: &Hit, whole: usize) -> usize {
-    whole
+/// Tokens of a hit in an answer of bounded size: a long turn enters as its best passage.
+fn tokens_in_answer(hit: &Hit, whole: usize) -> usize {
+    match &hit.passage {
+        Some(passage) if whole > LONG_TURN_TOKENS => {
+            whole.min(tokens(&hit.episode.text[passage.clone()]))
+        }
+        _ => whole,
+    }
 }
 
 /// The same questions to plain BM25, to plain vectors, and to the fusion of their ranks.
