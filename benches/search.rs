@@ -124,15 +124,16 @@ fn ids(recall: &Recall) -> HashSet<EpisodeId> {
 #[derive(Default)]
 struct Stages {
     searches: u64,
-    sums: [u64; 6],
+    sums: [u64; 7],
 }
 
 impl Stages {
     /// The stages that a search tells of.
-    fn parts(micros: &StageMicros) -> [(&'static str, u64); 6] {
+    fn parts(micros: &StageMicros) -> [(&'static str, u64); 7] {
         [
             ("embed", micros.embed),
             ("snapshot", micros.snapshot),
+            ("lexical", micros.lexical),
             ("scan", micros.scan),
             ("rerank", micros.rerank),
             ("fetch", micros.fetch),

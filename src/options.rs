@@ -184,11 +184,17 @@ pub const NEAR_DUPLICATE_OVERLAP: f64 = 0.9;
 pub const WHOLE_ROWS_MAX: u32 = 20_000;
 /// Rows of the list of the best by words that become candidates (routing measured to lose nothing at 10 and 20).
 pub const LEXICAL_LIST_ROWS: usize = 200;
-/// Passages that hold a term, above which the term only scores and proposes no candidates. At 100,000 rows 1,000 lose
-/// nothing and 500 lose 0.7 points of all@10; a question's two rarest terms always propose.
-pub const PROPOSING_TERM_PASSAGES_MAX: u64 = 1000;
-/// Answers above which a memory is scored whole: the candidates are chosen for short answers.
-pub const ROUTED_TOP_K_MAX: usize = 200;
+/// Rows of the best by words alone out of which that list is taken once priors are added: priors rarely lift a row over
+/// more than that. A stated guess.
+pub const LEXICAL_POOL_ROWS: usize = 600;
+/// Answers above which a memory is scored whole: the candidates are chosen for short answers and token budgets.
+pub const ROUTED_TOP_K_MAX: usize = BUDGET_RANKS_MAX;
+/// Candidates that are scored exactly, at least: the best by an estimate that takes the cosine from the codes.
+pub const EXACT_ROWS_MIN: usize = 128;
+/// The same for each answer asked for.
+pub const EXACT_ROWS_PER_HIT: usize = 4;
+/// The best of these whose neighbours are scored too, and lend, at least. The reference of the pipeline takes 64.
+pub const SPREAD_ROWS_MIN: usize = 64;
 /// Days of a range that a question names, at most, to count as one: longer ones set nothing apart. From the reference of
 /// the pipeline.
 pub const QUESTION_RANGE_DAYS_MAX: i64 = 400;

@@ -99,19 +99,9 @@ impl LogRows {
         self.live[row as usize]
     }
 
-    /// Whether a row is gone.
-    pub fn has_gone(&self) -> bool {
-        self.gone > 0
-    }
-
     /// The record of a row.
     pub fn record(&self, row: u32) -> &Arc<Record> {
         &self.records[row as usize]
-    }
-
-    /// The records, gone ones included.
-    pub fn records(&self) -> &[Arc<Record>] {
-        &self.records
     }
 
     /// The row of a live episode.

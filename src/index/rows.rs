@@ -37,14 +37,18 @@ pub(crate) enum At<'r, 's> {
 }
 
 impl<'s> UserRows<'s> {
-    /// The rows of `user`. What `cache` holds of them is used and renewed.
+    /// The rows of `user`, whose parts of the snapshot are `parts`. What `cache` holds of them is used and renewed.
     ///
     /// # Errors
     /// `Corrupt`, `Io`; `Limit` above 2^32 rows.
-    pub fn new(snapshot: &'s Snapshot, user: &[u8], cache: &IndexCache) -> Result<UserRows<'s>> {
-        let parts = snapshot.parts(user)?;
+    pub fn new(
+        snapshot: &'s Snapshot,
+        user: &[u8],
+        parts: &[Part<'s>],
+        cache: &IndexCache,
+    ) -> Result<UserRows<'s>> {
         let runs = match snapshot.user_number(user)? {
-            Some(number) => Run::all(number, &parts)?,
+            Some(number) => Run::all(number, parts)?,
             None => Vec::new(),
         };
         let records = parts.iter().find_map(|part| match part {
@@ -88,11 +92,6 @@ impl<'s> UserRows<'s> {
     /// Passages, those of dead rows included.
     pub fn passage_count(&self) -> u32 {
         self.stored.1 + self.log().lengths().len() as u32
-    }
-
-    /// Rows of the segments: those from here on are of the logs.
-    pub fn stored_len(&self) -> u32 {
-        self.stored.0
     }
 
     /// Live rows of each speaker that has any.
@@ -161,14 +160,6 @@ impl<'s> UserRows<'s> {
                 let (starts, at) = (&self.kept.stored.starts, row as usize);
                 starts[at]..starts[at + 1]
             }
-        }
-    }
-
-    /// The row of a passage.
-    pub fn row_of_passage(&self, passage: u32) -> u32 {
-        match passage.checked_sub(self.stored.1) {
-            Some(at) => self.stored.0 + row_of(self.log().starts(), at, 0, self.log().len()),
-            None => row_of(&self.kept.stored.starts, passage, 0, self.stored.0),
         }
     }
 
@@ -241,9 +232,37 @@ impl<'s> UserRows<'s> {
         Ok(live)
     }
 
-    /// The row of a live episode in the logs.
-    pub fn log_row(&self, id: EpisodeId) -> Option<u32> {
-        self.log().row_of(id).map(|row| self.stored.0 + row)
+    /// The number of the row at `row` of a part of the same snapshot; `id` is its episode.
+    pub fn row_at(&self, part: &Part<'_>, row: u32, id: u64) -> Option<u32> {
+        match part {
+            Part::Cell { segment, .. } => {
+                let run = self.runs.iter().find(|run| run.segment.id() == segment.id())?;
+                Some(run.first + row.checked_sub(run.rows.start)?)
+            }
+            Part::Log { .. } => {
+                self.log().row_of(EpisodeId::new(id)).map(|row| self.stored.0 + row)
+            }
+        }
+    }
+
+    /// Whether the row is of a segment with codes of the database's codec.
+    pub fn has_code(&self, row: u32) -> bool {
+        let wanted = self.snapshot.codec().map(|codec| codec.code_bytes());
+        match self.at(row) {
+            At::Run(run, _) => wanted.is_some() && run.segment.code_bytes() == wanted,
+            At::Log(_) => false,
+        }
+    }
+
+    /// The code of a row's vector and its factor, if it has one.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub fn code(&self, row: u32) -> Result<Option<(&[u8], &[[u8; 4]])>> {
+        match self.at(row) {
+            At::Run(run, at) if self.has_code(row) => run.code(at),
+            _ => Ok(None),
+        }
     }
 }
 

@@ -169,6 +169,19 @@ impl<'s> Run<'s> {
         self.segment.vectors(row..row + 1).map(Some)
     }
 
+    /// The code of a row's vector and its factor, if it has one.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub fn code(&self, at: u32) -> Result<Option<(&'s [u8], &'s [[u8; 4]])>> {
+        if self.flags[at as usize] & ROW_HAS_VECTOR == 0 {
+            return Ok(None);
+        }
+        let row = self.rows.start + at;
+        let code = self.segment.codes(row..row + 1)?;
+        Ok(code.zip(self.segment.factors(row..row + 1)?))
+    }
+
     /// The first passage of each row, and the one behind the last, by the user's numbering: ascending, one at least for
     /// each row.
     ///

@@ -11,19 +11,18 @@ use crate::model::Episode;
 use crate::simd::Scored;
 use crate::storage::{Direction, Part, Snapshot, Store};
 
+use super::by_words::{ByWords, Memory};
 use super::exhaustive;
 use super::explain::{Explain, Leg, Stopwatch};
 use super::formula::ScoreParts;
-use super::found::{Candidate, Found, Source};
+use super::found::{Found, Source};
 use super::plan::{Plan, Step, Words};
 use super::query::Query;
 use super::rank::rank;
-use super::row_test::RowTest;
 use super::rows::{Place, RowFilter};
 use super::scan::scan;
-use super::serve::{Served, serve};
+use super::serve::{Served, first_depth, serve};
 use super::timeline::{Listing, list};
-use super::whole::Whole;
 
 /// An episode in an answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -176,25 +175,15 @@ impl Search<'_> {
         self.leg("lexical", true, "the question has words");
         self.leg("vector", vector, reason);
         let space = self.store.space();
-        let rows = UserRows::new(&snapshot, self.user, self.cache)?;
-        let test = RowTest::new(&rows, self.user, &plan.filters)?;
+        let parts = snapshot.parts(self.user)?;
+        let rows = UserRows::new(&snapshot, self.user, &parts, self.cache)?;
         let (watch, explain) = (&mut self.watch, &mut self.explain);
-        let whole = Whole::new(&rows, words, space, watch, explain)?;
-        let lexical = whole.lexical();
-        (explain.terms, explain.postings) = (lexical.known_terms, lexical.postings);
         explain.log_rows = rows.log().len().into();
-        let mut candidates = whole.candidates(|row| test.passes(&rows, row))?;
-        let rank = |depth: usize| {
-            let best = match plan.filters.metadata {
-                None => best_of(&mut candidates, depth),
-                Some(_) => best_passing(&mut candidates, depth, |candidate| {
-                    plan.filters.pass_metadata(&*whole.source(candidate).record(&snapshot)?)
-                })?,
-            };
-            explain.micros.rerank += watch.lap();
-            best.iter().map(|candidate| whole.found(candidate)).collect()
-        };
-        serve(&snapshot, plan, why, rank)
+        let depth = first_depth(plan);
+        let (rows, parts) = (&rows, &parts[..]);
+        let memory = Memory { rows, parts, user: self.user, space, plan, words };
+        let mut ranking = ByWords::new(memory, depth, watch, explain)?;
+        serve(&snapshot, plan, why, |depth| ranking.rank(depth, watch, explain))
     }
 
     /// The newest episodes that pass the filters.
@@ -224,36 +213,6 @@ fn source_of<'s>(place: Place, parts: &[Part<'s>]) -> Source<'s> {
         Part::Cell { segment, .. } => Source::Stored(segment, place.row),
         Part::Log { records } => Source::Log(Arc::clone(&records[place.row as usize])),
     }
-}
-
-/// The best candidates, at most `most`, best first.
-fn best_of(candidates: &mut [Candidate], most: usize) -> Vec<Candidate> {
-    let most = most.min(candidates.len());
-    if most > 0 && most < candidates.len() {
-        candidates.select_nth_unstable_by(most - 1, Candidate::order);
-    }
-    let mut best = candidates[..most].to_vec();
-    best.sort_unstable_by(Candidate::order);
-    best
-}
-
-/// The best candidates that pass, at most `most`, best first. No more are asked than are needed.
-fn best_passing(
-    candidates: &mut [Candidate],
-    most: usize,
-    mut passes: impl FnMut(&Candidate) -> Result<bool>,
-) -> Result<Vec<Candidate>> {
-    candidates.sort_unstable_by(Candidate::order);
-    let mut best = Vec::new();
-    for candidate in candidates.iter() {
-        if best.len() == most {
-            break;
-        }
-        if passes(candidate)? {
-            best.push(*candidate);
-        }
-    }
-    Ok(best)
 }
 
 /// The newest episodes that pass the filters.

@@ -19,8 +19,10 @@ pub(super) struct Lexical<'r, 's> {
     average: f32,
     /// What each passage holds of the term at hand.
     held: Vec<Held>,
-    /// Passages that hold any of it.
-    touched: Vec<u32>,
+    /// Passages that hold any of it, with their rows.
+    touched: Vec<(u32, u32)>,
+    /// Rows with a passage that has a sum.
+    scored: Vec<u32>,
     sums: Vec<f32>,
     /// The length norm of each passage; 0 before it is asked for.
     norms: Vec<f32>,
@@ -60,6 +62,7 @@ impl<'r, 's> Lexical<'r, 's> {
             average: (halves / 2.0 / live) as f32,
             held: vec![Held::default(); passages],
             touched: Vec::new(),
+            scored: Vec::new(),
             sums: vec![0.0; passages],
             norms: vec![0.0; passages],
             weight_sum: 0.0,
@@ -88,21 +91,29 @@ impl<'r, 's> Lexical<'r, 's> {
         let passages = u64::try_from(rows.counts().passages).unwrap_or(0);
         let weight = idf(passages, df) * count as f32;
         self.weight_sum += weight;
-        for passage in std::mem::take(&mut self.touched) {
+        let mut touched = std::mem::take(&mut self.touched);
+        for (passage, row) in touched.drain(..) {
             let held = std::mem::take(&mut self.held[passage as usize]);
             let frequency = held.weighted(self.weights);
             if frequency > 0.0 {
-                let norm = self.norm(passage)?;
+                let norm = self.norm(passage, row)?;
+                let own = self.rows.passages(row);
+                let sums = &self.sums[own.start as usize..own.end as usize];
+                if sums.iter().all(|sum| *sum == 0.0) {
+                    self.scored.push(row);
+                }
                 self.sums[passage as usize] += term_score(weight, frequency, norm, self.weights);
             }
         }
+        self.touched = touched;
         Ok(())
     }
 
     /// Hands what a passage holds to itself and, what its text holds, to those that borrow from it.
     fn spread(&mut self, passage: u32, row: u32, frequencies: Frequencies) -> Result<()> {
         let Frequencies { text, speaker, date } = frequencies;
-        self.at(passage).own_halves = 2 * (u32::from(text) + u32::from(speaker)) + u32::from(date);
+        self.at(passage, row).own_halves =
+            2 * (u32::from(text) + u32::from(speaker)) + u32::from(date);
         if text == 0 {
             return Ok(());
         }
@@ -110,34 +121,33 @@ impl<'r, 's> Lexical<'r, 's> {
         let own = rows.passages(row);
         let [previous, next] = rows.around(row)?;
         if passage + 1 == own.end && next != NO_ROW {
-            self.at(rows.passages(next).start).previous = text;
+            self.at(rows.passages(next).start, next).previous = text;
             let [_, behind] = rows.around(next)?;
             if behind != NO_ROW {
-                self.at(rows.passages(behind).start).before_previous = text;
+                self.at(rows.passages(behind).start, behind).before_previous = text;
             }
         }
         if passage == own.start && previous != NO_ROW {
-            self.at(rows.passages(previous).end - 1).next = text;
+            self.at(rows.passages(previous).end - 1, previous).next = text;
         }
         Ok(())
     }
 
-    fn at(&mut self, passage: u32) -> &mut Held {
+    fn at(&mut self, passage: u32, row: u32) -> &mut Held {
         let held = &mut self.held[passage as usize];
         if *held == Held::default() {
-            self.touched.push(passage);
+            self.touched.push((passage, row));
         }
         held
     }
 
-    /// The length norm of a passage, its neighbours' lengths included.
-    fn norm(&mut self, passage: u32) -> Result<f32> {
+    /// The length norm of a passage of `row`, its neighbours' lengths included.
+    fn norm(&mut self, passage: u32, row: u32) -> Result<f32> {
         let known = self.norms[passage as usize];
         if known > 0.0 {
             return Ok(known);
         }
         let rows = self.rows;
-        let row = rows.row_of_passage(passage);
         let own = rows.passages(row);
         let [previous, next] = rows.around(row)?;
         let mut length = Held {
@@ -157,6 +167,11 @@ impl<'r, 's> Lexical<'r, 's> {
         let norm = length_norm(length.weighted(self.weights), self.average, self.weights);
         self.norms[passage as usize] = norm;
         Ok(norm)
+    }
+
+    /// The rows that a word of the question reaches.
+    pub fn touched_rows(&self) -> impl Iterator<Item = u32> + '_ {
+        self.scored.iter().copied()
     }
 
     /// The score of a row: that of its best passage, over what the question could reach at most.

@@ -5,6 +5,8 @@
 
 mod answer;
 mod assemble;
+mod by_words;
+mod exact;
 mod exhaustive;
 mod explain;
 mod filter;
@@ -16,13 +18,13 @@ mod query;
 mod question;
 mod rank;
 mod read;
+mod routed;
 mod row_test;
 mod rows;
 mod scan;
 mod scorer;
 mod serve;
 mod timeline;
-mod whole;
 
 pub(crate) use answer::search;
 pub use answer::{Hit, Omitted, Recall};

@@ -106,17 +106,12 @@ impl<'r, 's> Scorer<'r, 's> {
     /// What its neighbours lend to a live row with score `score`. `own` gives a row's score before that.
     ///
     /// # Errors
-    /// `Corrupt`, `Io`; those of `own`.
-    pub fn lend(
-        &self,
-        row: u32,
-        score: f32,
-        mut own: impl FnMut(u32) -> Result<f32>,
-    ) -> Result<f32> {
+    /// `Corrupt`, `Io`.
+    pub fn lend(&self, row: u32, score: f32, own: impl Fn(u32) -> f32) -> Result<f32> {
         let weights = &self.words.weights;
         let [previous, next] = self.rows.around(row)?;
-        let mut of = |row: u32| (row != NO_ROW).then(|| own(row)).transpose();
-        let (previous, next) = (of(previous)?, of(next)?);
+        let of = |row: u32| (row != NO_ROW).then(|| own(row));
+        let (previous, next) = (of(previous), of(next));
         let words = self.facts(row).words;
         Ok(lent(score, previous, next, openness(words, weights), weights))
     }

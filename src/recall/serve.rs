@@ -33,6 +33,11 @@ struct Read {
     passage_tokens: Option<usize>,
 }
 
+/// Ranked rows that are asked for first: when near-duplicates are folded, some to spare.
+pub(super) fn first_depth(plan: &Plan) -> usize {
+    if plan.fold { plan.top_k.saturating_mul(2) } else { plan.top_k }
+}
+
 /// Serves the best of what `rank` gives, which is asked for more rows as long as folding leaves too few and there are
 /// more. `rank`: the best rows, at most so many, best first.
 ///
@@ -46,7 +51,7 @@ pub(super) fn serve<'s>(
 ) -> Result<Served> {
     let mut served = Served::default();
     let mut read: Vec<Read> = Vec::new();
-    let mut depth = if plan.fold { plan.top_k.saturating_mul(2) } else { plan.top_k };
+    let mut depth = first_depth(plan);
     loop {
         let found = rank(depth)?;
         let is_all = found.len() < depth;

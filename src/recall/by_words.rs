@@ -1,0 +1,228 @@
+//! A question with words, answered: from one user's rows to ranked ones.
+//!
+//! Small memories and narrow filters are scored whole. Large ones are routed: the words are scored while a second thread
+//! scans the codes, and only the best of both get an exact score.
+
+use std::thread;
+
+use crate::error::Result;
+use crate::index::UserRows;
+use crate::model::VectorSpace;
+use crate::options::{ROUTED_TOP_K_MAX, WHOLE_ROWS_MAX};
+use crate::storage::Part;
+
+use super::exact::Exact;
+use super::explain::{Explain, Stopwatch};
+use super::found::{Candidate, Found};
+use super::plan::{Plan, Words};
+use super::routed;
+use super::row_test::RowTest;
+use super::rows::RowFilter;
+use super::scan::{Candidates, scan};
+use super::scorer::Scorer;
+
+/// What a search by words goes through.
+pub(super) struct Memory<'a, 's> {
+    pub rows: &'a UserRows<'s>,
+    pub parts: &'a [Part<'s>],
+    pub user: &'a [u8],
+    pub space: &'a VectorSpace,
+    pub plan: &'a Plan,
+    pub words: &'a Words,
+}
+
+/// The rows of a user as a question ranks them.
+pub(super) struct ByWords<'a, 's> {
+    memory: Memory<'a, 's>,
+    test: RowTest<'a>,
+    exact: Exact<'a, 's>,
+    /// Rows that pass the filters but for the one on metadata.
+    passing: Vec<u32>,
+    /// The candidates of the last ranking: all of `passing`, or those that were chosen.
+    candidates: Vec<Candidate>,
+    is_whole: bool,
+}
+
+impl<'a, 's> ByWords<'a, 's> {
+    /// Scores the candidates for `depth` answers.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    pub fn new(
+        memory: Memory<'a, 's>,
+        depth: usize,
+        watch: &mut Stopwatch,
+        explain: &mut Explain,
+    ) -> Result<ByWords<'a, 's>> {
+        let (rows, plan, words) = (memory.rows, memory.plan, memory.words);
+        let test = RowTest::new(rows, memory.user, &plan.filters)?;
+        let is_large = rows.len() > WHOLE_ROWS_MAX;
+        let passing = match is_large && plan.filters.are_open() {
+            true => Vec::new(),
+            false => (0..rows.len()).filter(|row| test.passes(rows, *row)).collect(),
+        };
+        let is_routed = is_large
+            && (plan.filters.are_open() || passing.len() > WHOLE_ROWS_MAX as usize)
+            && words.vector.is_ok()
+            && depth <= ROUTED_TOP_K_MAX;
+        let (scorer, nearest) = match is_routed {
+            true => memory.side_by_side(depth, explain)?,
+            false => (Scorer::new(rows, words)?, None),
+        };
+        explain.micros.lexical += watch.lap();
+        explain.terms = scorer.lexical.known_terms;
+        explain.postings = scorer.lexical.postings;
+        let exact = Exact::new(scorer, memory.space);
+        let mut made =
+            ByWords { memory, test, exact, passing, candidates: Vec::new(), is_whole: false };
+        match nearest {
+            Some(nearest) => made.route(&nearest, depth, watch, explain)?,
+            None => made.score_whole(watch, explain)?,
+        }
+        Ok(made)
+    }
+
+    fn route(
+        &mut self,
+        nearest: &Candidates,
+        depth: usize,
+        watch: &mut Stopwatch,
+        explain: &mut Explain,
+    ) -> Result<()> {
+        let Memory { rows, parts, words, .. } = self.memory;
+        let codec = rows.snapshot().codec();
+        let query =
+            words.vector.as_ref().ok().zip(codec).map(|(vector, codec)| codec.query(vector));
+        let passes = |row| self.test.passes(rows, row);
+        self.candidates =
+            routed::candidates(&mut self.exact, query.as_ref(), nearest, parts, depth, passes)?;
+        explain.micros.rerank += watch.lap();
+        self.tell(explain);
+        Ok(())
+    }
+
+    /// Scores all rows that pass.
+    fn score_whole(&mut self, watch: &mut Stopwatch, explain: &mut Explain) -> Result<()> {
+        let (rows, words) = (self.memory.rows, self.memory.words);
+        if self.passing.is_empty() && self.memory.plan.filters.are_open() {
+            self.passing = (0..rows.len()).filter(|row| self.test.passes(rows, *row)).collect();
+        }
+        self.is_whole = true;
+        if words.alone {
+            let exact = &mut self.exact;
+            let shares = |row: &u32| exact.scorer.lexical.score(*row).score > 0.0;
+            let sharing: Vec<u32> = self.passing.iter().copied().filter(shares).collect();
+            self.candidates =
+                sharing.into_iter().map(|row| exact.candidate(row)).collect::<Result<_>>()?;
+            explain.micros.rerank += watch.lap();
+            return Ok(());
+        }
+        self.exact.compare(self.passing.iter().copied())?;
+        explain.micros.scan += watch.lap();
+        let candidates = self.passing.iter().map(|row| self.exact.candidate(*row));
+        self.candidates = candidates.collect::<Result<_>>()?;
+        explain.micros.rerank += watch.lap();
+        self.tell(explain);
+        Ok(())
+    }
+
+    fn tell(&self, explain: &mut Explain) {
+        let exact_before = explain.rows_exact;
+        explain.rows_exact = exact_before.max(self.exact.read);
+        explain.bytes_touched +=
+            (explain.rows_exact - exact_before) * self.memory.space.vector_bytes() as u64;
+    }
+
+    /// The best rows, at most `depth`, best first: as many as there are.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    pub fn rank(
+        &mut self,
+        depth: usize,
+        watch: &mut Stopwatch,
+        explain: &mut Explain,
+    ) -> Result<Vec<Found<'s>>> {
+        let mut best = self.best(depth)?;
+        if best.len() < depth && !self.is_whole {
+            self.score_whole(watch, explain)?;
+            best = self.best(depth)?;
+        }
+        let found = best.iter().map(|candidate| self.exact.found(candidate)).collect();
+        explain.micros.rerank += watch.lap();
+        found
+    }
+
+    fn best(&mut self, depth: usize) -> Result<Vec<Candidate>> {
+        let (snapshot, filters) = (self.memory.rows.snapshot(), &self.memory.plan.filters);
+        if filters.metadata.is_none() {
+            return Ok(best_of(&mut self.candidates, depth));
+        }
+        let scorer = &self.exact.scorer;
+        best_passing(&mut self.candidates, depth, |candidate| {
+            filters.pass_metadata(&*scorer.source(candidate.row).record(snapshot)?)
+        })
+    }
+}
+
+impl<'a, 's> Memory<'a, 's> {
+    /// Scores the words while another thread scans the codes.
+    fn side_by_side(
+        &self,
+        depth: usize,
+        explain: &mut Explain,
+    ) -> Result<(Scorer<'a, 's>, Option<Candidates>)> {
+        let Ok(vector) = &self.words.vector else {
+            return Ok((Scorer::new(self.rows, self.words)?, None));
+        };
+        let snapshot = self.rows.snapshot();
+        let filter = RowFilter::new(snapshot, self.user, &self.plan.filters)?;
+        let scan = || {
+            let mut explain = Explain::default();
+            scan(snapshot, self.parts, vector, self.space, depth, &filter, &mut explain)
+                .map(|found| (found, explain))
+        };
+        let (scorer, scanned) = thread::scope(|scope| {
+            let scanning = scope.spawn(scan);
+            let scorer = Scorer::new(self.rows, self.words);
+            let scanned = match scanning.join() {
+                Ok(scanned) => scanned,
+                Err(panic) => std::panic::resume_unwind(panic),
+            };
+            (scorer, scanned)
+        });
+        let (found, scanned) = scanned?;
+        explain.take_scan(scanned);
+        Ok((scorer?, Some(found)))
+    }
+}
+
+/// The best candidates, at most `most`, best first.
+fn best_of(candidates: &mut [Candidate], most: usize) -> Vec<Candidate> {
+    let most = most.min(candidates.len());
+    if most > 0 && most < candidates.len() {
+        candidates.select_nth_unstable_by(most - 1, Candidate::order);
+    }
+    let mut best = candidates[..most].to_vec();
+    best.sort_unstable_by(Candidate::order);
+    best
+}
+
+/// The best candidates that pass, at most `most`, best first. No more are asked than are needed.
+fn best_passing(
+    candidates: &mut [Candidate],
+    most: usize,
+    mut passes: impl FnMut(&Candidate) -> Result<bool>,
+) -> Result<Vec<Candidate>> {
+    candidates.sort_unstable_by(Candidate::order);
+    let mut best = Vec::new();
+    for candidate in candidates.iter() {
+        if best.len() == most {
+            break;
+        }
+        if passes(candidate)? {
+            best.push(*candidate);
+        }
+    }
+    Ok(best)
+}
