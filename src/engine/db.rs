@@ -5,9 +5,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::encode::Embedder;
 use crate::error::{Error, Result};
-use crate::index::IndexCache;
 use crate::ingest;
 use crate::options::Durability;
+use crate::recall::SearchCache;
 use crate::storage::Store;
 use crate::storage::vfs::{MemoryVfs, RealVfs, Vfs};
 
@@ -48,7 +48,7 @@ struct Inner {
     /// `None`: vectors come from the caller.
     embedder: Option<Arc<dyn Embedder>>,
     /// What searches keep between them.
-    index: IndexCache,
+    searches: SearchCache,
 }
 
 impl std::fmt::Debug for Db {
@@ -105,7 +105,7 @@ impl Db {
             inner: Arc::new(Inner {
                 store: RwLock::new(Some(store)),
                 embedder,
-                index: IndexCache::default(),
+                searches: SearchCache::default(),
             }),
         })
     }
@@ -199,7 +199,7 @@ impl Db {
     }
 
     /// What searches keep between them.
-    pub(super) fn index(&self) -> &IndexCache {
-        &self.inner.index
+    pub(super) fn searches(&self) -> &SearchCache {
+        &self.inner.searches
     }
 }

@@ -197,7 +197,14 @@ impl Memory {
     pub fn search(&self, query: impl Into<Query>) -> Result<Recall> {
         let store = self.store()?;
         let encoder = self.db.encoder(&store);
-        recall::search(&store, self.db.index(), encoder.embedder, &self.user, query.into(), now())
+        recall::search(
+            &store,
+            self.db.searches(),
+            encoder.embedder,
+            &self.user,
+            query.into(),
+            now(),
+        )
     }
 
     /// The store, once the user's name is known to be acceptable.

@@ -16,6 +16,7 @@ use super::exhaustive;
 use super::explain::{Explain, Leg, Stopwatch};
 use super::formula::ScoreParts;
 use super::found::{Found, Source};
+use super::lexical::SlotPool;
 use super::plan::{Plan, Step, Words};
 use super::query::Query;
 use super::rank::rank;
@@ -80,10 +81,17 @@ pub struct Recall {
     pub explain: Explain,
 }
 
+/// What searches of one handle keep between them.
+#[derive(Debug, Default)]
+pub(crate) struct SearchCache {
+    index: IndexCache,
+    slots: SlotPool,
+}
+
 /// Answers `query` from the memory of `user`. `now`: microseconds since the epoch; what expired is not found.
 pub(crate) fn search(
     store: &Store,
-    cache: &IndexCache,
+    cache: &SearchCache,
     embedder: Option<&dyn Embedder>,
     user: &[u8],
     query: Query,
@@ -113,7 +121,7 @@ pub(crate) fn search(
 /// A search under way.
 struct Search<'a> {
     store: &'a Store,
-    cache: &'a IndexCache,
+    cache: &'a SearchCache,
     user: &'a [u8],
     watch: Stopwatch,
     explain: Explain,
@@ -176,12 +184,13 @@ impl Search<'_> {
         self.leg("vector", vector, reason);
         let space = self.store.space();
         let parts = snapshot.parts(self.user)?;
-        let rows = UserRows::new(&snapshot, self.user, &parts, self.cache)?;
+        let rows = UserRows::new(&snapshot, self.user, &parts, &self.cache.index)?;
         let (watch, explain) = (&mut self.watch, &mut self.explain);
         explain.log_rows = rows.log().len().into();
         let depth = first_depth(plan);
         let (rows, parts) = (&rows, &parts[..]);
-        let memory = Memory { rows, parts, user: self.user, space, plan, words };
+        let pool = &self.cache.slots;
+        let memory = Memory { rows, parts, user: self.user, space, plan, words, pool };
         let mut ranking = ByWords::new(memory, depth, watch, explain)?;
         serve(&snapshot, plan, why, |depth| ranking.rank(depth, watch, explain))
     }

@@ -14,6 +14,7 @@ use crate::storage::Part;
 use super::exact::Exact;
 use super::explain::{Explain, Stopwatch};
 use super::found::{Candidate, Found};
+use super::lexical::SlotPool;
 use super::plan::{Plan, Words};
 use super::routed;
 use super::row_test::RowTest;
@@ -29,6 +30,7 @@ pub(super) struct Memory<'a, 's> {
     pub space: &'a VectorSpace,
     pub plan: &'a Plan,
     pub words: &'a Words,
+    pub pool: &'a SlotPool,
 }
 
 /// The rows of a user as a question ranks them.
@@ -67,7 +69,7 @@ impl<'a, 's> ByWords<'a, 's> {
             && depth <= ROUTED_TOP_K_MAX;
         let (scorer, nearest) = match is_routed {
             true => memory.side_by_side(depth, explain)?,
-            false => (Scorer::new(rows, words)?, None),
+            false => (Scorer::whole(rows, words, memory.pool)?, None),
         };
         explain.micros.lexical += watch.lap();
         explain.terms = scorer.lexical.known_terms;
@@ -145,6 +147,8 @@ impl<'a, 's> ByWords<'a, 's> {
     ) -> Result<Vec<Found<'s>>> {
         let mut best = self.best(depth)?;
         if best.len() < depth && !self.is_whole {
+            let Memory { rows, words, pool, space, .. } = self.memory;
+            self.exact = Exact::new(Scorer::whole(rows, words, pool)?, space);
             self.score_whole(watch, explain)?;
             best = self.best(depth)?;
         }
@@ -173,7 +177,7 @@ impl<'a, 's> Memory<'a, 's> {
         explain: &mut Explain,
     ) -> Result<(Scorer<'a, 's>, Option<Candidates>)> {
         let Ok(vector) = &self.words.vector else {
-            return Ok((Scorer::new(self.rows, self.words)?, None));
+            return Ok((Scorer::whole(self.rows, self.words, self.pool)?, None));
         };
         let snapshot = self.rows.snapshot();
         let filter = RowFilter::new(snapshot, self.user, &self.plan.filters)?;
@@ -184,7 +188,7 @@ impl<'a, 's> Memory<'a, 's> {
         };
         let (scorer, scanned) = thread::scope(|scope| {
             let scanning = scope.spawn(scan);
-            let scorer = Scorer::new(self.rows, self.words);
+            let scorer = Scorer::routed(self.rows, self.words, self.pool);
             let scanned = match scanning.join() {
                 Ok(scanned) => scanned,
                 Err(panic) => std::panic::resume_unwind(panic),

@@ -26,8 +26,8 @@ mod scorer;
 mod serve;
 mod timeline;
 
-pub(crate) use answer::search;
 pub use answer::{Hit, Omitted, Recall};
+pub(crate) use answer::{SearchCache, search};
 pub use explain::{Explain, Leg, StageMicros};
 pub use filter::{MetadataField, MetadataFilter};
 pub use formula::ScoreParts;

@@ -40,6 +40,10 @@ pub(super) fn candidates(
     }
     chosen.sort_unstable();
     chosen.dedup();
+    let lexical = &mut exact.scorer.lexical;
+    lexical.begin_exact();
+    lexical.score_rows(&chosen)?;
+    let mut scored: HashSet<u32> = chosen.iter().copied().collect();
 
     // Rows that have a vector and no code yet cannot be estimated.
     let mut reach = Vec::new();
@@ -73,9 +77,14 @@ pub(super) fn candidates(
         let around = rows.around(candidate.row)?;
         last.extend(around.into_iter().filter(|row| *row != NO_ROW && passes(*row)));
     }
+    let mut lenders = Vec::new();
     for row in &last {
         exact.reach(*row, &mut reach)?;
+        let around = rows.around(*row)?;
+        let three = around.into_iter().chain([*row]).filter(|row| *row != NO_ROW);
+        lenders.extend(three.filter(|row| scored.insert(*row)));
     }
+    exact.scorer.lexical.score_rows(&lenders)?;
     exact.compare(reach)?;
     last.into_iter().map(|row| exact.candidate(row)).collect()
 }
@@ -87,8 +96,12 @@ fn by_words(
     passes: &impl Fn(u32) -> bool,
 ) -> Result<Vec<u32>> {
     let (rows, lexical) = (exact.scorer.rows, &exact.scorer.lexical);
-    let touched = lexical.touched_rows().filter(|row| passes(*row));
-    let mut pool: Vec<Candidate> = touched
+    let mut reached = lexical.reached().to_vec();
+    reached.sort_unstable();
+    reached.dedup();
+    let mut pool: Vec<Candidate> = reached
+        .into_iter()
+        .filter(|row| passes(*row))
         .map(|row| Candidate { score: lexical.score(row).score, id: rows.id(row), row })
         .collect();
     let list = LEXICAL_LIST_ROWS.max(2 * depth);

@@ -8,7 +8,7 @@ use crate::index::{At, NO_ROW, UserRows};
 
 use super::formula::{Facts, ScoreParts, blended_cosine, lent, openness};
 use super::found::Source;
-use super::lexical::{Lexical, LexicalScore};
+use super::lexical::{Lexical, LexicalScore, SlotPool};
 use super::plan::Words;
 use super::question::day_of;
 
@@ -23,10 +23,37 @@ pub(super) struct Scorer<'r, 's> {
 }
 
 impl<'r, 's> Scorer<'r, 's> {
+    /// Scores the words of every row.
+    ///
     /// # Errors
     /// `Corrupt`, `Io`.
-    pub fn new(rows: &'r UserRows<'s>, words: &'r Words) -> Result<Scorer<'r, 's>> {
-        let lexical = Lexical::new(rows, &words.question.terms, &words.weights)?;
+    pub fn whole(
+        rows: &'r UserRows<'s>,
+        words: &'r Words,
+        pool: &'r SlotPool,
+    ) -> Result<Scorer<'r, 's>> {
+        let lexical = Lexical::whole(rows, &words.question.terms, &words.weights, pool)?;
+        Scorer::new(rows, words, lexical)
+    }
+
+    /// Looks at the words roughly, see [`Lexical::routed`].
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    pub fn routed(
+        rows: &'r UserRows<'s>,
+        words: &'r Words,
+        pool: &'r SlotPool,
+    ) -> Result<Scorer<'r, 's>> {
+        let lexical = Lexical::routed(rows, &words.question.terms, &words.weights, pool)?;
+        Scorer::new(rows, words, lexical)
+    }
+
+    fn new(
+        rows: &'r UserRows<'s>,
+        words: &'r Words,
+        lexical: Lexical<'r, 's>,
+    ) -> Result<Scorer<'r, 's>> {
         let live = u64::try_from(rows.counts().rows).unwrap_or(0);
         let named = words.question.named(rows.speakers(), live);
         let in_run = |run: &crate::index::Run<'_>| -> Result<Vec<u32>> {

@@ -1,0 +1,241 @@
+//! The lexical leg: BM25 of passages that hold a word of the question, or whose neighbours lend them one.
+//!
+//! Two ways lead to the same sums: all passages at once, a term after the other handing out what it finds
+//! ([`Lexical::whole`]), or a rough look at all and exact sums of the rows that are asked for ([`Lexical::routed`]). A
+//! passage's sum is always made in the order of the terms, so that both agree to the last bit.
+
+mod chosen;
+mod slots;
+
+use crate::error::Result;
+use crate::index::{NO_ROW, UserRows};
+use crate::model::Frequencies;
+use crate::options::RecallOptions;
+use crate::storage::segment::Posting;
+
+use super::formula::{Held, idf, length_norm, possible_maximum, term_score};
+
+use chosen::Lists;
+pub(crate) use slots::SlotPool;
+use slots::{Slot, Slots};
+
+/// The sums.
+pub(super) struct Lexical<'r, 's> {
+    rows: &'r UserRows<'s>,
+    weights: &'r RecallOptions,
+    pool: &'r SlotPool,
+    /// Mean length of the user's passages.
+    average: f32,
+    slots: Slots,
+    /// Rows with a passage that has a sum.
+    scored: Vec<u32>,
+    /// The postings, where rows are scored when they are asked for.
+    lists: Option<Lists>,
+    weight_sum: f32,
+    /// Postings read.
+    pub postings: u64,
+    /// Terms of the question that a passage holds.
+    pub known_terms: u64,
+}
+
+/// How well a row's words answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct LexicalScore {
+    /// 0 to below 1.
+    pub score: f32,
+    /// The best passage of the row, counted from its first; the first of equal ones.
+    pub passage: u32,
+}
+
+impl Drop for Lexical<'_, '_> {
+    fn drop(&mut self) {
+        self.pool.give(std::mem::take(&mut self.slots));
+    }
+}
+
+impl<'r, 's> Lexical<'r, 's> {
+    fn new(
+        rows: &'r UserRows<'s>,
+        weights: &'r RecallOptions,
+        pool: &'r SlotPool,
+    ) -> Lexical<'r, 's> {
+        let counts = rows.counts();
+        let (live, halves) = (counts.passages.max(1) as f64, counts.half_terms as f64);
+        Lexical {
+            rows,
+            weights,
+            pool,
+            average: (halves / 2.0 / live) as f32,
+            slots: pool.take(rows.passage_count()),
+            scored: Vec::new(),
+            lists: None,
+            weight_sum: 0.0,
+            postings: 0,
+            known_terms: 0,
+        }
+    }
+
+    /// Scores every passage of `rows` by `terms`, which ascend.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    pub fn whole(
+        rows: &'r UserRows<'s>,
+        terms: &[(String, u32)],
+        weights: &'r RecallOptions,
+        pool: &'r SlotPool,
+    ) -> Result<Lexical<'r, 's>> {
+        let mut lexical = Lexical::new(rows, weights, pool);
+        let mut scratch = Vec::new();
+        let mut touched = Vec::new();
+        for (term, count) in terms {
+            lexical.add(term, *count, &mut scratch, &mut touched)?;
+        }
+        Ok(lexical)
+    }
+
+    /// Adds one term to every passage that holds it or borrows it.
+    fn add(
+        &mut self,
+        term: &str,
+        count: u32,
+        scratch: &mut Vec<Posting>,
+        touched: &mut Vec<(u32, u32)>,
+    ) -> Result<()> {
+        let rows = self.rows;
+        let df = rows.postings(term, scratch, |passage, row, frequencies| {
+            self.spread(passage, row, frequencies, touched)
+        })?;
+        let Some(weight) = self.weight(df, count) else { return Ok(()) };
+        for (passage, row) in touched.drain(..) {
+            let slot = self.slots.write(passage);
+            let held = Held {
+                own_halves: slot.own_halves.into(),
+                previous: slot.previous.into(),
+                before_previous: slot.before_previous.into(),
+                next: slot.next.into(),
+            };
+            *slot = Slot { sum: slot.sum, norm: slot.norm, is_used: true, ..Slot::default() };
+            self.add_held(passage, row, held, weight)?;
+        }
+        Ok(())
+    }
+
+    /// The weight of a term that `df` passages hold, said `count` times; `None` when none holds it.
+    fn weight(&mut self, df: u64, count: u32) -> Option<f32> {
+        if df == 0 {
+            return None;
+        }
+        self.postings += df;
+        self.known_terms += 1;
+        let passages = u64::try_from(self.rows.counts().passages).unwrap_or(0);
+        let weight = idf(passages, df) * count as f32;
+        self.weight_sum += weight;
+        Some(weight)
+    }
+
+    /// Adds one term to the sum of a passage of `row`.
+    fn add_held(&mut self, passage: u32, row: u32, held: Held, weight: f32) -> Result<()> {
+        let frequency = held.weighted(self.weights);
+        if frequency <= 0.0 {
+            return Ok(());
+        }
+        let norm = self.norm(passage, row)?;
+        let own = self.slots.range(self.rows.passages(row));
+        if own.iter().all(|slot| slot.sum == 0.0) {
+            self.scored.push(row);
+        }
+        self.slots.write(passage).sum += term_score(weight, frequency, norm, self.weights);
+        Ok(())
+    }
+
+    /// Hands what a passage holds to itself and, what its text holds, to those that borrow from it.
+    fn spread(
+        &mut self,
+        passage: u32,
+        row: u32,
+        frequencies: Frequencies,
+        touched: &mut Vec<(u32, u32)>,
+    ) -> Result<()> {
+        let Frequencies { text, .. } = frequencies;
+        self.touch(passage, row, touched).own_halves = half_terms(frequencies);
+        if text == 0 {
+            return Ok(());
+        }
+        let rows = self.rows;
+        let own = rows.passages(row);
+        let [previous, next] = rows.around(row)?;
+        if passage + 1 == own.end && next != NO_ROW {
+            self.touch(rows.passages(next).start, next, touched).previous = text;
+            let [_, behind] = rows.around(next)?;
+            if behind != NO_ROW {
+                let first = rows.passages(behind).start;
+                self.touch(first, behind, touched).before_previous = text;
+            }
+        }
+        if passage == own.start && previous != NO_ROW {
+            self.touch(rows.passages(previous).end - 1, previous, touched).next = text;
+        }
+        Ok(())
+    }
+
+    fn touch(&mut self, passage: u32, row: u32, touched: &mut Vec<(u32, u32)>) -> &mut Slot {
+        let slot = self.slots.write(passage);
+        let Slot { own_halves, previous, before_previous, next, .. } = *slot;
+        if (own_halves, previous, before_previous, next) == (0, 0, 0, 0) {
+            touched.push((passage, row));
+        }
+        slot
+    }
+
+    /// The length norm of a passage of `row`, its neighbours' lengths included.
+    fn norm(&mut self, passage: u32, row: u32) -> Result<f32> {
+        let known = self.slots.read(passage).norm;
+        if known > 0.0 {
+            return Ok(known);
+        }
+        let rows = self.rows;
+        let own = rows.passages(row);
+        let [previous, next] = rows.around(row)?;
+        let mut length = Held {
+            own_halves: u32::try_from(rows.length(passage).half_terms()).unwrap_or(u32::MAX),
+            ..Held::default()
+        };
+        if passage == own.start && previous != NO_ROW {
+            length.previous = rows.length(rows.passages(previous).end - 1).text;
+            let [before, _] = rows.around(previous)?;
+            if before != NO_ROW {
+                length.before_previous = rows.length(rows.passages(before).end - 1).text;
+            }
+        }
+        if passage + 1 == own.end && next != NO_ROW {
+            length.next = rows.length(rows.passages(next).start).text;
+        }
+        let norm = length_norm(length.weighted(self.weights), self.average, self.weights);
+        self.slots.write(passage).norm = norm;
+        Ok(norm)
+    }
+
+    /// The rows that a word of the question reaches; in a routed search, the more promising of them.
+    pub fn reached(&self) -> &[u32] {
+        &self.scored
+    }
+
+    /// The score of a row: that of its best passage, over what the question could reach at most.
+    pub fn score(&self, row: u32) -> LexicalScore {
+        let slots = self.slots.range(self.rows.passages(row));
+        let (mut best, mut passage) = (0.0, 0);
+        for (at, slot) in (0..).zip(slots) {
+            if slot.sum > best {
+                (best, passage) = (slot.sum, at);
+            }
+        }
+        LexicalScore { score: best / possible_maximum(self.weight_sum, self.weights), passage }
+    }
+}
+
+/// What a passage holds of a term, in halves of a term.
+fn half_terms(frequencies: Frequencies) -> u16 {
+    let Frequencies { text, speaker, date } = frequencies;
+    2 * (u16::from(text) + u16::from(speaker)) + u16::from(date)
+}
