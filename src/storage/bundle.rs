@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::ids::{LogId, NUMBER_END, SegmentId};
 
-use super::catalog::{CatalogWriter, Meta};
+use super::catalog::{Access, CatalogWriter, Meta};
 use super::lock;
 use super::log::format::{HEADER_BYTES, LogHeader};
 use super::state::{State, StateFile};
@@ -245,14 +245,13 @@ impl Bundle {
     ///
     /// # Errors
     /// `Io`; the place is then as it was.
-    pub fn create(&self, meta: &Meta, cache_bytes: usize, salt: u32) -> Result<()> {
+    pub fn create(&self, meta: &Meta, access: Access, salt: u32) -> Result<()> {
         let parent = self.parent();
         let name = self.root.file_name().ok_or_else(|| Error::invalid("path names no file"))?;
         let unique = u64::from_le_bytes(meta.database[..8].try_into().expect("eight of sixteen"));
         let tmp = parent.join(format!(".{}.{unique:016x}.tmp", name.display()));
         let draft = Bundle { vfs: self.vfs.clone(), root: tmp.clone(), read_only: false };
-        let moved =
-            draft.build(meta, cache_bytes, salt).and_then(|()| draft.move_to(self, &parent));
+        let moved = draft.build(meta, access, salt).and_then(|()| draft.move_to(self, &parent));
         if !matches!(moved, Ok(true)) {
             // The draft is ours alone; what of it cannot be removed is not in anyone's way.
             let _ = self.vfs.remove_dir_all(&tmp);
@@ -302,7 +301,7 @@ impl Bundle {
             .map_err(|error| Error::io("sync directory", error).in_file(parent))
     }
 
-    fn build(&self, meta: &Meta, cache_bytes: usize, salt: u32) -> Result<()> {
+    fn build(&self, meta: &Meta, access: Access, salt: u32) -> Result<()> {
         let io = |error| Error::io("create database", error).in_file(&self.root);
         for directory in
             [&self.root, &self.log_dir(), &self.segment_dir(), &self.root.join("locks")]
@@ -312,7 +311,7 @@ impl Bundle {
         for name in LockName::ALL {
             self.vfs.open(&self.lock(name), OpenMode::CreateNew).map_err(io)?;
         }
-        CatalogWriter::create(&self.vfs, &self.catalog(), meta, cache_bytes)?;
+        CatalogWriter::create(&self.vfs, &self.catalog(), meta, access)?;
         let header = LogHeader {
             log: LogId::new(1),
             previous: LogId::new(0),

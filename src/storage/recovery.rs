@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::LogId;
@@ -13,7 +14,7 @@ use crate::model::VectorSpace;
 use crate::options::StorageOptions;
 
 use super::bundle::{Bundle, LockName};
-use super::catalog::{CatalogView, CatalogWriter, Meta};
+use super::catalog::{Access, CatalogView, CatalogWriter, Meta};
 use super::commit::Writer;
 use super::lock;
 use super::log::format::HEADER_BYTES;
@@ -41,12 +42,7 @@ pub fn open(
     }
     refuse_remote(&bundle, &options)?;
     let database = bundle.read_format()?;
-    let follower = Follower {
-        bundle: bundle.clone(),
-        database,
-        cache_bytes: options.catalog_cache_bytes,
-        busy_timeout: options.busy_timeout,
-    };
+    let follower = Follower { bundle: bundle.clone(), database, access: access(&options) };
 
     let opening =
         lock::acquire(&bundle, LockName::Opening, LockKind::Exclusive, options.busy_timeout)?;
@@ -132,7 +128,11 @@ fn create(bundle: &Bundle, options: &StorageOptions, space: &SpaceChoice) -> Res
         codec_seed: u64::from_le_bytes(random[16..24].try_into().expect("eight")),
     };
     let salt = u32::from_le_bytes(random[24..].try_into().expect("four"));
-    bundle.create(&meta, options.catalog_cache_bytes, salt)
+    bundle.create(&meta, access(options), salt)
+}
+
+fn access(options: &StorageOptions) -> Access {
+    Access { cache_bytes: options.catalog_cache_bytes, busy_timeout: options.busy_timeout }
 }
 
 fn refuse_remote(bundle: &Bundle, options: &StorageOptions) -> Result<()> {
@@ -196,13 +196,13 @@ fn check_trust(follower: &Follower) -> Result<()> {
     if bundle.read_only() {
         return check_copy(bundle);
     }
-    let timeout = follower.busy_timeout;
+    let timeout = follower.access.busy_timeout;
     let _lock = lock::acquire(bundle, LockName::Checkpoint, LockKind::Exclusive, timeout)?;
     let identity = identity()?;
     if bundle.is_trusted(identity) {
         return Ok(());
     }
-    CatalogWriter::open(&bundle.vfs, &path, follower.cache_bytes, true)?.close()?;
+    CatalogWriter::open(&bundle.vfs, &path, follower.access, true)?.close()?;
     bundle.write_trust(identity)
 }
 
@@ -224,7 +224,9 @@ pub fn check_copy(bundle: &Bundle) -> Result<()> {
         at += count as u64;
     }
     drop(copy);
-    CatalogWriter::open(&memory, copy_path, COPY_CHUNK_BYTES, true)
+    // Nobody else has the copy.
+    let access = Access { cache_bytes: COPY_CHUNK_BYTES, busy_timeout: Duration::ZERO };
+    CatalogWriter::open(&memory, copy_path, access, true)
         .and_then(CatalogWriter::close)
         .map_err(|error| error.in_file(&path))
 }

@@ -90,8 +90,7 @@ impl Shared {
         let timeout = self.options.busy_timeout;
         let kind = LockKind::Exclusive;
         let _lock = lock::acquire(bundle, LockName::Checkpoint, kind, timeout)?;
-        let cache = self.options.catalog_cache_bytes;
-        CatalogWriter::open(&bundle.vfs, &bundle.catalog(), cache, true)?.close()
+        CatalogWriter::open(&bundle.vfs, &bundle.catalog(), self.follower.access, true)?.close()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use super::example::{self, write_example};
 use super::*;
@@ -70,7 +71,7 @@ impl VfsFile for MemoryFile {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    fn lock_range(&self, _range: LockRange, _kind: LockKind) -> io::Result<()> {
+    fn lock_range(&self, _range: LockRange, _kind: LockKind, _: Duration) -> io::Result<bool> {
         Err(io::ErrorKind::Unsupported.into())
     }
 

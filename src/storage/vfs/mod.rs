@@ -164,8 +164,9 @@ pub trait VfsFile: Debug + Send + Sync + 'static {
     /// other files, as the catalog is locked by ranges only.
     fn try_lock_range(&self, range: LockRange, kind: LockKind) -> io::Result<bool>;
 
-    /// Locks a byte range, waiting.
-    fn lock_range(&self, range: LockRange, kind: LockKind) -> io::Result<()>;
+    /// Locks a byte range, waiting at most `patience`: whoever holds it may be a stopped process, which never gives it
+    /// up. `false`: patience ran out.
+    fn lock_range(&self, range: LockRange, kind: LockKind, patience: Duration) -> io::Result<bool>;
 
     /// Gives up exactly this range.
     fn unlock_range(&self, range: LockRange) -> io::Result<()>;

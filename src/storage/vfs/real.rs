@@ -21,6 +21,11 @@ use rustix::fs::OFlags;
 use super::map::Map;
 use super::{FileIdentity, LockKind, LockRange, OpenMode, Vfs, VfsFile};
 
+/// First and longest wait between two tries of a range lock: redb holds one for microseconds, and for one write of its
+/// header at most.
+const RANGE_PAUSE_MIN: Duration = Duration::from_micros(20);
+const RANGE_PAUSE_MAX: Duration = Duration::from_millis(1);
+
 /// The operating system's files.
 #[derive(Debug)]
 pub struct RealVfs {
@@ -257,13 +262,19 @@ impl VfsFile for RealFile {
         result.map_err(io_error)
     }
 
-    fn lock_range(&self, range: LockRange, kind: LockKind) -> io::Result<()> {
-        let ranges = self.ranges()?;
-        let result = match kind {
-            LockKind::Shared => ranges.lock_shared_range(range.0, range.1),
-            LockKind::Exclusive => ranges.lock_range(range.0, range.1),
-        };
-        result.map_err(io_error)
+    fn lock_range(&self, range: LockRange, kind: LockKind, patience: Duration) -> io::Result<bool> {
+        // The system's own wait for a range has no bound.
+        let start = Instant::now();
+        let mut pause = RANGE_PAUSE_MIN;
+        while !self.try_lock_range(range, kind)? {
+            let left = patience.saturating_sub(start.elapsed());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            std::thread::sleep(pause.min(left));
+            pause = (pause * 2).min(RANGE_PAUSE_MAX);
+        }
+        Ok(true)
     }
 
     fn unlock_range(&self, range: LockRange) -> io::Result<()> {
