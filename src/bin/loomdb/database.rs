@@ -7,6 +7,7 @@ use loomdb::{Db, Error, ErrorKind, Maintenance, Memory, OpenOptions, Result, Zon
 use serde_json::{Map, Value};
 
 use crate::args::{Database, Opening, Whose};
+use crate::json;
 
 /// Bytes of a text from stdin, at most: what an episode may have.
 const TEXT_BYTES_MAX: usize = 16 << 20;
@@ -52,8 +53,13 @@ pub fn time(argument: &str, text: &str, zone: Option<&str>) -> Result<ZonedTime>
 
 /// A JSON object from the command line.
 pub fn json_object(argument: &str, text: &str) -> Result<Map<String, Value>> {
-    serde_json::from_str(text)
-        .map_err(|_| Error::invalid(format!("--{argument} is not a JSON object")))
+    match json::read(text) {
+        Ok(Value::Object(map)) => Ok(map),
+        Err(cause) if cause.is_data() => {
+            Err(Error::invalid(format!("--{argument} has a field twice in one object")))
+        }
+        _ => Err(Error::invalid(format!("--{argument} is not a JSON object"))),
+    }
 }
 
 /// A vector from the command line.
@@ -125,6 +131,8 @@ mod tests {
     #[test]
     fn json_arguments_are_told_by_name_and_never_shown() {
         assert!(json_object("metadata", r#"{"a":[1]}"#).is_ok());
+        let twice = json_object("metadata", r#"{"a":1,"a":2}"#).unwrap_err();
+        assert!(twice.to_string().contains("twice"), "{twice}");
         for error in [
             json_object("metadata", "[\"secret-marker\"]").unwrap_err(),
             vector("vector", "secret-marker").unwrap_err(),

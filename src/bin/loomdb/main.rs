@@ -8,6 +8,7 @@ mod demo;
 mod failure;
 mod import;
 mod ingest;
+mod json;
 mod maintain;
 mod output;
 mod read;

@@ -149,7 +149,7 @@ pub fn users(arguments: &args::Database, output: &mut Output) -> std::result::Re
     let users = database::open(arguments)?.users()?;
     let named: Vec<_> = users.iter().map(|name| output::user(name)).collect();
     output.answer(json!({ "users": named }), || {
-        let line = |name: &Vec<u8>| output::plain(&String::from_utf8_lossy(name)) + "\n";
+        let line = |name: &Vec<u8>| output::name(&String::from_utf8_lossy(name)) + "\n";
         users.iter().map(line).collect()
     })?;
     Ok(())
