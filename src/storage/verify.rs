@@ -10,10 +10,11 @@ use crate::ids::{EpisodeId, SessionNumber, UserNumber};
 use super::bundle::LockName;
 use super::catalog::{CatalogRows, CatalogView, CatalogWriter, SessionEntry};
 use super::lock;
-use super::recovery::check_copy;
+
 use super::segment::{Counts, RowHead};
 use super::snapshot::Snapshot;
 use super::store::{Shared, Store};
+use super::trust::check_copy;
 use super::vfs::LockKind;
 
 /// Problems that one call lists, at most: the rest would say the same.

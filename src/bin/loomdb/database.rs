@@ -7,7 +7,7 @@ use loomdb::{Db, Error, ErrorKind, Maintenance, Memory, OpenOptions, Result, Zon
 use serde_json::{Map, Value};
 
 use crate::args::{Database, Opening, Whose};
-use crate::json;
+use crate::{json, output};
 
 /// Bytes of a text from stdin, at most: what an episode may have.
 const TEXT_BYTES_MAX: usize = 16 << 20;
@@ -15,6 +15,38 @@ const TEXT_BYTES_MAX: usize = 16 << 20;
 /// Opens a database that must be there.
 pub fn open(database: &Database) -> Result<Db> {
     Db::open_with(&database.path, options(&database.opening).create(false))
+}
+
+/// Opens a database that must be there, for a command that only reads. Opening for writing repairs what a killed
+/// writer left, so that comes first; where the system lets nobody write, it is opened read-only.
+pub fn open_to_read(database: &Database) -> Result<Db> {
+    match open(database) {
+        Err(error) if !database.opening.read_only && writes_refused(&error) => {
+            let options = options(&database.opening).create(false).read_only(true);
+            let Ok(db) = Db::open_with(&database.path, options) else { return Err(error) };
+            output::say("the database cannot be written, and is opened read-only");
+            Ok(db)
+        }
+        opened => opened,
+    }
+}
+
+/// Whether the system refused to write: no space, no permission, a read-only file system.
+fn writes_refused(error: &Error) -> bool {
+    use std::io::ErrorKind::{
+        FileTooLarge, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull,
+    };
+    let mut cause = std::error::Error::source(error);
+    while let Some(inner) = cause {
+        if let Some(inner) = inner.downcast_ref::<std::io::Error>() {
+            return matches!(
+                inner.kind(),
+                FileTooLarge | PermissionDenied | QuotaExceeded | ReadOnlyFilesystem | StorageFull
+            );
+        }
+        cause = inner.source();
+    }
+    false
 }
 
 /// Opens a database, and creates it when there is none.
@@ -35,6 +67,11 @@ pub fn options(opening: &Opening) -> OpenOptions {
 /// The memory of a user in a database that must be there.
 pub fn memory(whose: &Whose) -> Result<Memory> {
     Ok(user(&open(&whose.database)?, &whose.user))
+}
+
+/// The memory of a user in a database that must be there, for a command that only reads.
+pub fn memory_to_read(whose: &Whose) -> Result<Memory> {
+    Ok(user(&open_to_read(&whose.database)?, &whose.user))
 }
 
 /// The memory of the user named on the command line, byte by byte.

@@ -13,6 +13,7 @@ mod memory;
 mod pages;
 mod planted;
 mod real;
+mod refusal;
 #[cfg(any(test, feature = "internals"))]
 pub mod sim;
 mod tree;
@@ -22,6 +23,7 @@ pub use map::{MAP_ALIGNMENT, Map};
 pub use memory::MemoryVfs;
 pub use planted::PlantedBug;
 pub use real::RealVfs;
+pub use refusal::{is_full, refuses_writes};
 
 use std::fmt::Debug;
 use std::io;
