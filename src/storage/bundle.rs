@@ -231,7 +231,8 @@ impl Bundle {
 
     fn read_text(&self, path: &Path) -> Result<String> {
         let io = |error| Error::io("read", error).in_file(path);
-        let file = self.vfs.open(path, OpenMode::Read).map_err(io)?;
+        let file = self.vfs.open(path, OpenMode::Read);
+        let file = file.map_err(|error| lost("read", path, error))?;
         let length = file.len().map_err(io)? as usize;
         if length > TEXT_BYTES_MAX {
             return Err(Error::corrupt(format!("text of {length} bytes")).in_file(path));

@@ -10,6 +10,7 @@ mod clean;
 mod commit;
 mod create;
 pub mod dead;
+mod inspect;
 mod lock;
 pub mod log;
 mod masks;
@@ -32,6 +33,7 @@ mod view;
 pub mod wire;
 mod worker;
 
+pub use inspect::inspect;
 pub use report::StoreStats;
 pub use snapshot::{Direction, Part, Snapshot};
 pub use store::{SpaceChoice, Store};

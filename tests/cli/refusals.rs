@@ -175,3 +175,54 @@ fn a_users_name_stays_on_its_line_and_does_nothing_to_a_terminal() {
     place.run(&["add", "db", "--user", "a\n\u{1b}[2Jb", "x"]).ok();
     assert_eq!(place.run(&["users", "db"]).ok().out, "a\\u{a}\\u{1b}[2Jb\n");
 }
+
+#[test]
+fn verify_tells_the_damage_of_every_file_of_a_database_that_cannot_be_opened() {
+    let place = Place::new();
+    for number in 0..2 {
+        place.file("turns.jsonl", turns(20 * (number + 1)));
+        place.run(&["import", "db", "turns.jsonl"]).ok();
+        place.run(&["checkpoint", "db"]).ok();
+    }
+    place.add("in the log", &[]);
+    let files = |directory: &str| {
+        let entries = std::fs::read_dir(place.dir.path().join("db").join(directory)).unwrap();
+        let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+        paths.sort();
+        paths
+    };
+    let flip = |path: &Path, at: usize| {
+        let mut bytes = std::fs::read(path).unwrap();
+        bytes[at] ^= 1;
+        // Sealed segments are read-only, so that the file is replaced.
+        std::fs::remove_file(path).unwrap();
+        std::fs::write(path, bytes).unwrap();
+    };
+    let (segments, logs) = (files("segments"), files("log"));
+    assert_eq!(segments.len(), 2);
+    let mut damaged = vec![place.dir.path().join("db/FORMAT"), logs[logs.len() - 1].clone()];
+    damaged.extend(segments);
+    // The log's header, the others in their middle.
+    damaged.iter().enumerate().for_each(|(number, path)| {
+        let middle = std::fs::metadata(path).unwrap().len() as usize / 2;
+        flip(path, if number == 1 { 3 } else { middle });
+    });
+    let told = |damaged: &[std::path::PathBuf]| {
+        let ran = place.run(&["verify", "db", "--json"]);
+        assert_eq!(ran.code, 6);
+        let found = ran.json();
+        let problems = found["problems"].as_array().unwrap().clone();
+        for path in damaged {
+            let named =
+                problems.iter().any(|problem| problem["file"] == json!(path.to_str().unwrap()));
+            assert!(named, "{}: {problems:?}", path.display());
+        }
+        problems.len()
+    };
+    assert_eq!(told(&damaged), damaged.len(), "each once, and nothing else");
+    // Without a catalog every segment that is there is looked at.
+    damaged.push(place.dir.path().join("db/catalog.redb"));
+    std::fs::write(&damaged[4], "no catalog").unwrap();
+    // Now nothing names the database whose files these are.
+    told(&[damaged[0].clone(), damaged[4].clone()]);
+}

@@ -84,8 +84,12 @@ pub fn verify(arguments: &args::Database, output: &mut Output) -> std::result::R
     // What keeps a damaged database from opening is a finding as well.
     let found = match database::open_to_read(arguments).and_then(|db| db.verify()) {
         Err(error) if error.kind() == ErrorKind::Corrupt => {
-            let (rows, bytes) = (0, 0);
-            Findings { rows, bytes, problems: vec![error] }
+            let found = Db::inspect(&arguments.path)?;
+            let (rows, bytes, mut problems) = (found.rows, found.bytes, found.problems);
+            if problems.iter().all(|problem| problem.to_string() != error.to_string()) {
+                problems.insert(0, error);
+            }
+            Findings { rows, bytes, problems }
         }
         found => {
             let found = found?;

@@ -46,7 +46,7 @@ fn a_database_that_cannot_be_opened_for_writing_names_the_way_to_read_it() {
     file.write_all_at(file.len().unwrap(), b"torn").unwrap();
     drop(file);
 
-    full(&sim, FaultKind::Enospc, true);
+    full(&sim, FaultKind::ShortWriteThenEnospc, true);
     let path = Path::new("/db.loom");
     let choice = || SpaceChoice::Recorded(space());
     let error = Store::open(vfs.clone(), path, options(), choice()).unwrap_err();
