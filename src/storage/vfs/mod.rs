@@ -14,6 +14,7 @@ mod pages;
 mod planted;
 mod real;
 mod refusal;
+mod remote;
 #[cfg(any(test, feature = "internals"))]
 pub mod sim;
 mod tree;
