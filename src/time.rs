@@ -2,10 +2,14 @@
 
 use std::fmt;
 
+use jiff::fmt::temporal::PiecesOffset;
 use jiff::tz::{Offset, TimeZone};
 use jiff::{Timestamp as Instant, civil};
 
 use crate::error::{Error, Result};
+
+/// The largest offset from UTC of RFC 3339, in minutes: 23:59.
+const OFFSET_MINUTES_MAX: i32 = 23 * 60 + 59;
 
 /// A point in time: microseconds since 1970-01-01T00:00:00Z, without leap seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -73,50 +77,82 @@ impl ZonedTime {
     /// Reads RFC 3339 with a zone (`2023-05-08T13:56:00+02:00`, `...Z`).
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Invalid`] when the text is no such time, or names no zone.
+    /// [`crate::ErrorKind::Invalid`] when the text is no such time, names no offset, or lies outside
+    /// [`Timestamp::MIN`] to [`Timestamp::MAX`].
     pub fn parse(text: &str) -> Result<ZonedTime> {
-        let pieces = jiff::fmt::temporal::DateTimeParser::new()
-            .parse_pieces(text.trim())
-            .map_err(|_| Error::invalid("time is not RFC 3339"))?;
-        if pieces.offset().is_none() {
-            return Err(Error::invalid(
+        match Written::read(text)? {
+            Written::Zoned(time) => Ok(time),
+            Written::Naive(_) => Err(Error::invalid(
                 "time names no zone: write it with an offset, such as 2023-05-08T13:56:00Z",
-            ));
+            )),
         }
-        let instant: Instant =
-            text.trim().parse().map_err(|_| Error::invalid("time is not RFC 3339"))?;
-        let seconds = match pieces.offset() {
-            Some(jiff::fmt::temporal::PiecesOffset::Numeric(offset)) => offset.offset().seconds(),
-            _ => 0,
-        };
-        Ok(ZonedTime {
-            time: Timestamp::from_micros(instant.as_microsecond())?,
-            offset_minutes: (seconds / 60) as i16,
-        })
     }
 
     /// Reads a time that may lack a zone, which is then taken in `zone` (an IANA name, `UTC`, or an offset such as
     /// `+02:00`). The flag tells whether the zone was assumed.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Invalid`] when the text is no time or the zone is unknown.
+    /// As [`ZonedTime::parse`], except that a time may lack its zone.
     pub fn parse_in_zone(text: &str, zone: &Zone) -> Result<(ZonedTime, bool)> {
-        if let Ok(time) = ZonedTime::parse(text) {
-            return Ok((time, false));
-        }
-        let local: civil::DateTime =
-            text.trim().parse().map_err(|_| Error::invalid("time is not RFC 3339"))?;
-        let zoned = local
-            .to_zoned_datetime(zone.0.clone())
-            .map_err(|_| Error::invalid("time is outside the calendar of its zone"))?;
-        Ok((
-            ZonedTime {
-                time: Timestamp::from_micros(zoned.timestamp().as_microsecond())?,
-                offset_minutes: (zoned.offset().seconds() / 60) as i16,
-            },
-            true,
-        ))
+        let local = match Written::read(text)? {
+            Written::Zoned(time) => return Ok((time, false)),
+            Written::Naive(local) => local,
+        };
+        let zoned = local.to_zoned_datetime(zone.0.clone()).map_err(|_| out_of_range())?;
+        let time = in_range(zoned.timestamp())?;
+        Ok((ZonedTime { time, offset_minutes: (zoned.offset().seconds() / 60) as i16 }, true))
     }
+}
+
+/// A time as it stands in a text.
+enum Written {
+    Zoned(ZonedTime),
+    Naive(civil::DateTime),
+}
+
+impl Written {
+    fn read(text: &str) -> Result<Written> {
+        let not_a_time = || Error::invalid("time is not RFC 3339");
+        let parser = jiff::fmt::temporal::DateTimeParser::new();
+        let pieces = parser.parse_pieces(text.trim()).map_err(|_| not_a_time())?;
+        let offset = match pieces.offset() {
+            None if pieces.time_zone_annotation().is_some() => {
+                // Taken for a time without a zone, it would silently be read in another one.
+                return Err(Error::invalid(
+                    "time names a zone in brackets but no offset: write the offset, such as +02:00",
+                ));
+            }
+            None => {
+                let midnight = civil::Time::midnight();
+                let time = pieces.time().unwrap_or(midnight);
+                return Ok(Written::Naive(pieces.date().to_datetime(time)));
+            }
+            Some(PiecesOffset::Numeric(offset)) => offset.offset(),
+            Some(_) => Offset::UTC,
+        };
+        let time = pieces.time().ok_or_else(not_a_time)?;
+        let seconds = offset.seconds();
+        if seconds.abs() > OFFSET_MINUTES_MAX * 60 || seconds % 60 != 0 {
+            return Err(Error::invalid("offset of the time is not one of -23:59 to +23:59"));
+        }
+        let instant = offset.to_timestamp(pieces.date().to_datetime(time));
+        Ok(Written::Zoned(ZonedTime {
+            time: in_range(instant.map_err(|_| out_of_range())?)?,
+            offset_minutes: (seconds / 60) as i16,
+        }))
+    }
+}
+
+fn in_range(instant: Instant) -> Result<Timestamp> {
+    Timestamp::from_micros(instant.as_microsecond()).map_err(|_| out_of_range())
+}
+
+fn out_of_range() -> Error {
+    Error::invalid(format!(
+        "time is out of range: {} to {} can be stored",
+        Timestamp::MIN,
+        Timestamp::MAX
+    ))
 }
 
 /// A time zone: an IANA name, `UTC`, or a fixed offset.
@@ -196,6 +232,56 @@ mod tests {
         assert_eq!(time.to_string(), "2023-05-08T13:56:00+02:00");
         let plus = Zone::parse("+02:00").unwrap();
         assert_eq!(ZonedTime::parse_in_zone("2023-05-08T13:56", &plus).unwrap().0, time);
+    }
+
+    #[track_caller]
+    fn refused(text: &str, why: &str) {
+        let in_zone = ZonedTime::parse_in_zone(text, &Zone::utc()).map(drop);
+        for error in [ZonedTime::parse(text).map(drop), in_zone] {
+            let error = error.expect_err(text).to_string();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_zone_in_brackets_does_not_stand_for_an_offset() {
+        refused("2025-01-01T10:00:00[Europe/Paris]", "no offset");
+        refused("2025-01-01[Europe/Paris]", "no offset");
+        let both = "2025-01-01T10:00:00+01:00[Europe/Paris]";
+        assert_eq!(ZonedTime::parse(both).unwrap().to_string(), "2025-01-01T10:00:00+01:00");
+    }
+
+    #[test]
+    fn offsets_are_those_of_rfc_3339() {
+        for offset in ["+25:00", "-24:00", "+24:00", "+01:00:30"] {
+            refused(&format!("2025-01-01T10:00:00{offset}"), "offset");
+            assert!(Zone::parse(offset).is_err(), "{offset}");
+        }
+        check(
+            "2025-01-01T00:00:00+23:59",
+            1_735_603_260_000_000,
+            1439,
+            "2025-01-01T00:00:00+23:59",
+        );
+        check(
+            "2025-01-01T00:00:00-23:59",
+            1_735_775_940_000_000,
+            -1439,
+            "2025-01-01T00:00:00-23:59",
+        );
+    }
+
+    #[test]
+    fn a_time_that_cannot_be_stored_is_out_of_range_and_no_time_is_not() {
+        for text in ["0000-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"] {
+            refused(text, "out of range");
+        }
+        refused("9999-12-31T23:59:59-23:59", "out of range");
+        let late = ZonedTime::parse_in_zone("9999-12-31T23:59:59", &Zone::utc()).unwrap_err();
+        assert!(late.to_string().contains("out of range"), "{late}");
+        for text in ["", "soon", "2025-13-01T00:00:00Z", "2025-02-30T00:00:00Z", "10:00:00Z"] {
+            refused(text, "not RFC 3339");
+        }
     }
 
     #[test]

@@ -313,6 +313,9 @@ fn refused_arguments_and_states_make_no_error_quote_what_was_given() {
     .unwrap();
     errors.take(Db::open_with(directory.path().join("dir"), options()));
     errors.take(Db::open_with(directory.path().join("none"), options().create(false)));
+    // A directory where a file belongs is what the machine refuses to open.
+    std::fs::create_dir_all(directory.path().join("odd/FORMAT")).unwrap();
+    errors.take(Db::open_with(directory.path().join("odd"), options()));
 
     use ErrorKind::{Corrupt, Invalid, Io, Limit, Locked, NotFound, Poisoned, Version};
     for kind in [Corrupt, Invalid, Io, Limit, Locked, NotFound, Poisoned, Version] {

@@ -1,6 +1,6 @@
 //! The database handle.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::encode::Embedder;
@@ -8,8 +8,8 @@ use crate::error::{Error, Result};
 use crate::ingest;
 use crate::options::Durability;
 use crate::recall::SearchCache;
-use crate::storage::Store;
 use crate::storage::vfs::{MemoryVfs, RealVfs, Vfs};
+use crate::storage::{self, Store};
 
 use super::memory::Memory;
 use super::options::OpenOptions;
@@ -78,9 +78,7 @@ impl Db {
         if path == Path::new(IN_MEMORY) {
             return Db::open_on(Arc::new(MemoryVfs::new()), Path::new("memory.loom"), options);
         }
-        // A relative path would lead elsewhere once the program changes its directory.
-        let path = std::path::absolute(path)
-            .map_err(|cause| Error::invalid("path of the database is no path").because(cause))?;
+        let path = absolute(path)?;
         Db::open_on(Arc::new(RealVfs::new()), &path, options)
     }
 
@@ -168,6 +166,17 @@ impl Db {
         Ok(Verification::new(self.store()?.verify()?))
     }
 
+    /// Checks the files of a database that [`Db::open`] calls damaged, each by itself: as many problems as can be found
+    /// without opening it. No problem does not mean that it is whole: [`Db::verify`] says that. Writes nothing; other
+    /// processes that write meanwhile may make a file seem damaged. Cost: reads everything.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Invalid`] when the path is none.
+    pub fn inspect(path: impl AsRef<Path>) -> Result<Verification> {
+        let path = absolute(path.as_ref())?;
+        Ok(Verification::new(storage::inspect(Arc::new(RealVfs::new()), &path)))
+    }
+
     /// Moves what the log holds into segments and the catalog. Never needed: it happens by itself once the log has
     /// grown. `false`: there was nothing to move, or another process is at it.
     ///
@@ -202,4 +211,10 @@ impl Db {
     pub(super) fn searches(&self) -> &SearchCache {
         &self.inner.searches
     }
+}
+
+/// A relative path would lead elsewhere once the program changes its directory.
+fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path)
+        .map_err(|cause| Error::invalid("path of the database is no path").because(cause))
 }

@@ -1,7 +1,10 @@
 //! The active log: opened for writing, and begun anew when anything stands behind its end (format-spec.md 6.2).
 //!
-//! Invariants: a log is never cut or overwritten. `locks/state` says `rotating` from before a new log exists until it
+//! Invariants: a log is never overwritten. `locks/state` says `rotating` from before a new log exists until it
 //! names that log, so that no two logs are ever both appended to.
+
+use std::path::Path;
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::ids::LogId;
@@ -12,7 +15,7 @@ use super::log::frame::{encode_end, encode_row};
 use super::log::{Batch, BatchWriter, LogFile, Op};
 use super::state::State;
 use super::store::Shared;
-use super::vfs::{OpenMode, PlantedBug};
+use super::vfs::{OpenMode, PlantedBug, VfsFile};
 
 impl Shared {
     /// Opens the active log for writing; begins a new one when anything lies behind the end that the state names.
@@ -119,25 +122,16 @@ impl Shared {
             writer.seal(batch.next_id);
         }
         let (path, tmp) = (bundle.log(header.log), bundle.log_tmp(header.log));
-        let io = |error| Error::io("begin log", error).in_file(&path);
-        let file = match bundle.vfs.open(&tmp, OpenMode::CreateNew) {
-            // Whoever began this log before was stopped: its number was never named.
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-                bundle.vfs.remove_file(&tmp).map_err(io)?;
-                bundle.vfs.open(&tmp, OpenMode::CreateNew).map_err(io)?
-            }
-            opened => opened.map_err(io)?,
-        };
-        // The header excludes what lies behind the end that it names, so nobody may meet it before the copies are
-        // durable: the file gets its name last.
-        file.write_all_at(0, &header.encode()).map_err(io)?;
-        if !writer.sealed().is_empty() {
-            file.write_all_at(base, writer.sealed()).map_err(io)?;
-        }
-        file.sync_data().map_err(io)?;
-        // The last moment at which the path may have turned: what follows is one call.
-        self.check_place()?;
-        bundle.vfs.rename(&tmp, &path).map_err(io)?;
+        let written = self.write_log(&tmp, &header, writer.sealed()).and_then(|file| {
+            // The last moment at which the path may have turned: what follows is one call.
+            self.check_place()?;
+            let renamed = bundle.vfs.rename(&tmp, &path).map(|()| file);
+            renamed.map_err(|error| Error::io("begin log", error).in_file(&path))
+        });
+        let file = written.inspect_err(|_| {
+            // On a full disk it would keep the last space. What cannot be removed is removed by the next to begin.
+            self.remove_unlisted([&tmp]);
+        })?;
         if !bundle.vfs.planted(PlantedBug::NoLogDirSync) {
             let directory = bundle.log_dir();
             bundle
@@ -147,5 +141,32 @@ impl Shared {
         }
         let (end, seq) = (writer.end(), writer.seq());
         Ok((LogFile::created(header, file, path), end, seq))
+    }
+
+    /// A temporary file with a log's header and first batches, synced.
+    fn write_log(
+        &self,
+        tmp: &Path,
+        header: &LogHeader,
+        batches: &[u8],
+    ) -> Result<Arc<dyn VfsFile>> {
+        let vfs = &self.follower.bundle.vfs;
+        let io = |error| Error::io("begin log", error).in_file(tmp);
+        let file = match vfs.open(tmp, OpenMode::CreateNew) {
+            // Whoever began this log before was stopped: its number was never named.
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                vfs.remove_file(tmp).map_err(io)?;
+                vfs.open(tmp, OpenMode::CreateNew).map_err(io)?
+            }
+            opened => opened.map_err(io)?,
+        };
+        // The header excludes what lies behind the end that it names, so nobody may meet it before the copies are
+        // durable: the file gets its name last.
+        file.write_all_at(0, &header.encode()).map_err(io)?;
+        if !batches.is_empty() {
+            file.write_all_at(HEADER_BYTES as u64, batches).map_err(io)?;
+        }
+        file.sync_data().map_err(io)?;
+        Ok(file)
     }
 }

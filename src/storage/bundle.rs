@@ -1,6 +1,6 @@
-//! The directory that is presented as one database: names, creation, `FORMAT`, `TRUST` (design 2).
+//! The directory that is presented as one database: names, `FORMAT`, `TRUST` (design 2).
 //!
-//! Invariants: a bundle appears under its name whole or not at all. Names come from ids.
+//! Invariant: names come from ids.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,11 +8,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::ids::{LogId, NUMBER_END, SegmentId};
 
-use super::catalog::{CatalogWriter, Meta};
-use super::lock;
-use super::log::format::{HEADER_BYTES, LogHeader};
-use super::state::{State, StateFile};
-use super::vfs::{FileIdentity, LockKind, OpenMode, Vfs};
+use super::vfs::{FileIdentity, OpenMode, Vfs};
 
 /// The version of the bundle's layout that this program writes and reads.
 pub const FORMAT_VERSION: u32 = 1;
@@ -33,7 +29,7 @@ pub enum LockName {
 }
 
 impl LockName {
-    const ALL: [LockName; 6] = [
+    pub const ALL: [LockName; 6] = [
         LockName::Writer,
         LockName::Checkpoint,
         LockName::Rewrite,
@@ -160,7 +156,19 @@ impl Bundle {
     }
 
     fn list(&self, directory: &Path) -> Result<Vec<String>> {
-        self.vfs.list(directory).map_err(|error| Error::io("list", error).in_file(directory))
+        self.vfs.list(directory).map_err(|error| lost("list", directory, error))
+    }
+
+    /// Whether `FORMAT` is not there, but what only a database has is.
+    pub fn has_lost_format(&self) -> bool {
+        [self.catalog(), self.state()].iter().any(|path| self.vfs.identity(path).is_ok())
+    }
+
+    /// Whether the path is a symlink that leads to nothing.
+    pub fn leads_nowhere(&self) -> bool {
+        let missing = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
+        self.vfs.identity(&self.root).is_ok()
+            && self.vfs.list(&self.root).is_err_and(|error| missing(&error))
     }
 
     /// Whether `FORMAT` is there.
@@ -223,7 +231,8 @@ impl Bundle {
 
     fn read_text(&self, path: &Path) -> Result<String> {
         let io = |error| Error::io("read", error).in_file(path);
-        let file = self.vfs.open(path, OpenMode::Read).map_err(io)?;
+        let file = self.vfs.open(path, OpenMode::Read);
+        let file = file.map_err(|error| lost("read", path, error))?;
         let length = file.len().map_err(io)? as usize;
         if length > TEXT_BYTES_MAX {
             return Err(Error::corrupt(format!("text of {length} bytes")).in_file(path));
@@ -233,55 +242,12 @@ impl Bundle {
         String::from_utf8(bytes).map_err(|_| Error::corrupt("text is not UTF-8").in_file(path))
     }
 
-    fn write_text(&self, path: &Path, text: &str) -> Result<()> {
+    pub fn write_text(&self, path: &Path, text: &str) -> Result<()> {
         let io = |error| Error::io("write", error).in_file(path);
         let file = self.vfs.open(path, OpenMode::Create).map_err(io)?;
         file.set_len(0).map_err(io)?;
         file.write_all_at(0, text.as_bytes()).map_err(io)?;
         file.sync_data().map_err(io)
-    }
-
-    /// Builds the database beside its place and moves it there. The loser of a race discards its copy.
-    ///
-    /// # Errors
-    /// `Io`; the place is then as it was.
-    pub fn create(&self, meta: &Meta, cache_bytes: usize, salt: u32) -> Result<()> {
-        let parent = self.parent();
-        let name = self.root.file_name().ok_or_else(|| Error::invalid("path names no file"))?;
-        let unique = u64::from_le_bytes(meta.database[..8].try_into().expect("eight of sixteen"));
-        let tmp = parent.join(format!(".{}.{unique:016x}.tmp", name.display()));
-        let draft = Bundle { vfs: self.vfs.clone(), root: tmp.clone(), read_only: false };
-        let moved =
-            draft.build(meta, cache_bytes, salt).and_then(|()| draft.move_to(self, &parent));
-        if !matches!(moved, Ok(true)) {
-            // The draft is ours alone; what of it cannot be removed is not in anyone's way.
-            let _ = self.vfs.remove_dir_all(&tmp);
-        }
-        moved.map(drop)
-    }
-
-    /// Renames the whole bundle, and back when the new name cannot be made durable. Whoever opens it waits until that
-    /// is decided, so that nobody relies on a name that may be lost. `false`: another one is there already.
-    fn move_to(&self, place: &Bundle, parent: &Path) -> Result<bool> {
-        let timeout = std::time::Duration::ZERO;
-        let _opening = lock::acquire(self, LockName::Opening, LockKind::Exclusive, timeout)?;
-        if let Err(error) = self.vfs.rename(&self.root, &place.root) {
-            let error = match error.kind() {
-                std::io::ErrorKind::DirectoryNotEmpty | std::io::ErrorKind::NotADirectory => {
-                    Error::invalid("the path is taken by something that is no database")
-                        .because(error)
-                }
-                _ => Error::io("create database", error),
-            };
-            let error = error.in_file(&place.root);
-            return if place.exists()? { Ok(false) } else { Err(error) };
-        }
-        if let Err(error) = place.sync_name(parent) {
-            // When this fails as well, the first opener tries to make the name durable.
-            let _ = self.vfs.rename(&place.root, &self.root);
-            return Err(error);
-        }
-        Ok(true)
     }
 
     /// The directory that holds the bundle.
@@ -301,49 +267,15 @@ impl Bundle {
             .sync_dir(parent)
             .map_err(|error| Error::io("sync directory", error).in_file(parent))
     }
+}
 
-    fn build(&self, meta: &Meta, cache_bytes: usize, salt: u32) -> Result<()> {
-        let io = |error| Error::io("create database", error).in_file(&self.root);
-        for directory in
-            [&self.root, &self.log_dir(), &self.segment_dir(), &self.root.join("locks")]
-        {
-            self.vfs.create_dir(directory).map_err(io)?;
-        }
-        for name in LockName::ALL {
-            self.vfs.open(&self.lock(name), OpenMode::CreateNew).map_err(io)?;
-        }
-        CatalogWriter::create(&self.vfs, &self.catalog(), meta, cache_bytes)?;
-        let header = LogHeader {
-            log: LogId::new(1),
-            previous: LogId::new(0),
-            previous_end: 0,
-            first_seq: 1,
-            next_id: 1,
-            database: meta.database,
-            salt,
-        };
-        let log = self.vfs.open(&self.log(header.log), OpenMode::CreateNew).map_err(io)?;
-        log.write_all_at(0, &header.encode()).map_err(io)?;
-        log.sync_data().map_err(io)?;
-        let state = self.vfs.open(&self.state(), OpenMode::CreateNew).map_err(io)?;
-        StateFile::new(state).write(&State {
-            generation: 1,
-            log: header.log,
-            visible_end: HEADER_BYTES as u64,
-            durable_end: HEADER_BYTES as u64,
-            visible_seq: 0,
-            durable_seq: 0,
-            rotating: false,
-        })?;
-        self.write_trust(self.vfs.identity(&self.catalog()).map_err(io)?)?;
-        self.write_text(&self.root.join("FORMAT"), &format_text(&meta.database))?;
-        for directory in
-            [&self.log_dir(), &self.segment_dir(), &self.root.join("locks"), &self.root]
-        {
-            self.vfs.sync_dir(directory).map_err(io)?;
-        }
-        Ok(())
+/// The error of an operation on a part that every database has: when it is not there, the database is damaged.
+pub fn lost(operation: &'static str, path: &Path, error: std::io::Error) -> Error {
+    match is_absent(&error) {
+        true => Error::corrupt("a part of the database is missing").because(error),
+        false => Error::io(operation, error),
     }
+    .in_file(path)
 }
 
 /// Whether `error` says that a file is not there.
@@ -362,11 +294,11 @@ fn numbers<'a>(names: &'a [String], suffix: &'a str) -> impl Iterator<Item = u64
 }
 
 /// Whether an error says that no file has the name: also when what should be its directory is a file.
-fn is_absent(error: &std::io::Error) -> bool {
+pub fn is_absent(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
 }
 
-fn format_text(database: &[u8; 16]) -> String {
+pub fn format_text(database: &[u8; 16]) -> String {
     let body = format!(
         "{FORMAT_MAGIC}\nformat {FORMAT_VERSION}\ndatabase {:032x}\n",
         u128::from_be_bytes(*database)

@@ -3,7 +3,8 @@
 //! The thread that leads takes the writer lock, runs the work of every thread that waits, appends their batches, syncs
 //! once, tells everyone. Only then is any of them acknowledged.
 //!
-//! Invariants: a log is never cut or overwritten. `locks/state` is written after the sync that it tells of. A failed
+//! Invariants: a log is never overwritten, and cut only by the writer whose append found the disk full, to the end that
+//! everyone knows. `locks/state` is written after the sync that it tells of. A failed
 //! sync is never tried again: the handle is poisoned, and the next writer begins a new log from the durable end.
 
 use std::cell::OnceCell;
@@ -23,7 +24,7 @@ use super::queue::Work;
 use super::state::State;
 use super::store::Shared;
 use super::transaction::Transaction;
-use super::vfs::{LockKind, PlantedBug, VfsFile};
+use super::vfs::{LockKind, PlantedBug, VfsFile, is_full};
 
 /// Bytes of batches that share one append, at most: bounds the memory of a group.
 const GROUP_BYTES_MAX: usize = 16 << 20;
@@ -160,9 +161,15 @@ impl Shared {
     /// that was written.
     fn append(&self, log: &LogFile, before: &State, writer: &BatchWriter) -> Result<State> {
         let vfs = &self.follower.bundle.vfs;
-        log.file
-            .write_all_at(before.visible_end, writer.sealed())
-            .map_err(|error| Error::io("append to log", error).in_file(log.path()))?;
+        if let Err(error) = log.file.write_all_at(before.visible_end, writer.sealed()) {
+            if is_full(&error) {
+                // What was written of it would keep the last space, in which the next log has to begin. Nobody has
+                // looked behind the end that the state names: the writer lock is held, and who holds `locks/open`
+                // keeps every recovery away. What cannot be cut is excluded by the next writer.
+                let _ = log.file.set_len(before.visible_end);
+            }
+            return Err(Error::io("append to log", error).in_file(log.path()));
+        }
         let mut state = State {
             generation: before.generation + 1,
             visible_end: writer.end(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 
-use super::bundle::{Bundle, LockName};
+use super::bundle::{Bundle, LockName, lost};
 use super::vfs::{LockKind, OpenMode, Vfs, VfsFile};
 
 /// First wait between two tries.
@@ -21,6 +21,13 @@ const HOLDER_BYTES: usize = 24;
 #[derive(Debug)]
 pub struct Lock {
     file: Arc<dyn VfsFile>,
+}
+
+impl Lock {
+    /// The lock that was taken on `file`.
+    pub fn held(file: Arc<dyn VfsFile>) -> Lock {
+        Lock { file }
+    }
 }
 
 impl Drop for Lock {
@@ -53,10 +60,10 @@ pub fn try_acquire(bundle: &Bundle, name: LockName, kind: LockKind) -> Result<Op
 /// Opens a lock file without taking the lock.
 ///
 /// # Errors
-/// `Io`.
+/// `Corrupt` when the file is missing; `Io`.
 pub fn open(bundle: &Bundle, name: LockName, mode: OpenMode) -> Result<Arc<dyn VfsFile>> {
     let path = bundle.lock(name);
-    bundle.vfs.open(&path, mode).map_err(|error| Error::io("open lock", error).in_file(path))
+    bundle.vfs.open(&path, mode).map_err(|error| lost("open lock", &path, error))
 }
 
 /// Waits for the lock on an open file, with growing, jittered pauses.

@@ -43,8 +43,8 @@ impl Shared {
     pub fn publish<T>(&self, work: impl FnOnce(&mut CatalogTxn<'_>) -> Result<T>) -> Result<T> {
         self.check_place()?;
         let bundle = &self.follower.bundle;
-        let cache = self.options.catalog_cache_bytes;
-        let writer = CatalogWriter::open(&bundle.vfs, &bundle.catalog(), cache, false)?;
+        let access = self.follower.access;
+        let writer = CatalogWriter::open(&bundle.vfs, &bundle.catalog(), access, false)?;
         let published = writer.publish(|catalog| {
             // Of the file that is open, so that no moment is left in which the path could turn.
             if catalog.meta()?.database != self.follower.database {

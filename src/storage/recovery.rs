@@ -12,8 +12,8 @@ use crate::ids::LogId;
 use crate::model::VectorSpace;
 use crate::options::StorageOptions;
 
-use super::bundle::{Bundle, LockName};
-use super::catalog::{CatalogView, CatalogWriter, Meta};
+use super::bundle::{Bundle, LockName, is_absent, lost};
+use super::catalog::{Access, CatalogView, Meta};
 use super::commit::Writer;
 use super::lock;
 use super::log::format::HEADER_BYTES;
@@ -22,12 +22,10 @@ use super::queue::Queue;
 use super::segment::TextCache;
 use super::state::{State, StateFile};
 use super::store::{Shared, SpaceChoice};
-use super::vfs::{LockKind, MemoryVfs, OpenMode, Vfs};
+use super::trust::check_trust;
+use super::vfs::{LockKind, OpenMode, Vfs, refuses_writes};
 use super::view::Follower;
 use super::worker::Bell;
-
-/// Bytes copied at once, and the cache of the copy that is checked.
-const COPY_CHUNK_BYTES: usize = 1 << 20;
 
 /// Opens or creates a database; see [`super::Store::open`].
 pub fn open(
@@ -42,17 +40,41 @@ pub fn open(
     }
     refuse_remote(&bundle, &options)?;
     let database = bundle.read_format()?;
+    open_known(&bundle, database, options, space).map_err(|error| {
+        let refused = !bundle.read_only() && writes_refused(&error);
+        if refused { reading_may_help(&bundle, error) } else { error }
+    })
+}
+
+/// Whether the system let this process write nothing.
+fn writes_refused(error: &Error) -> bool {
+    let cause = std::error::Error::source(error);
+    cause.and_then(|cause| cause.downcast_ref()).is_some_and(refuses_writes)
+}
+
+fn reading_may_help(bundle: &Bundle, error: Error) -> Error {
+    let message = "the database cannot be opened for writing; opened read-only (option read_only, \
+                   --read-only) it may be read";
+    Error::new(ErrorKind::Io, message).in_file(bundle.root()).because(error)
+}
+
+/// Opens the database of a bundle whose `FORMAT` could be read.
+fn open_known(
+    bundle: &Bundle,
+    database: [u8; 16],
+    options: StorageOptions,
+    space: SpaceChoice,
+) -> Result<Shared> {
     let follower = Follower {
         bundle: bundle.clone(),
         database,
-        cache_bytes: options.catalog_cache_bytes,
+        access: access(&options),
         text_cache: TextCache::new(options.text_cache_bytes),
-        busy_timeout: options.busy_timeout,
     };
 
     let opening =
-        lock::acquire(&bundle, LockName::Opening, LockKind::Exclusive, options.busy_timeout)?;
-    let open_lock = lock::open(&bundle, LockName::Open, bundle.lock_mode())?;
+        lock::acquire(bundle, LockName::Opening, LockKind::Exclusive, options.busy_timeout)?;
+    let open_lock = lock::open(bundle, LockName::Open, bundle.lock_mode())?;
     let try_open = |kind| {
         open_lock.try_lock(kind).map_err(|error| Error::io(LockName::Open.try_words(), error))
     };
@@ -68,9 +90,9 @@ pub fn open(
     let state_file = bundle
         .vfs
         .open(&state_path, mode)
-        .map_err(|error| Error::io("open locks/state", error).in_file(&state_path))?;
+        .map_err(|error| lost("open locks/state", &state_path, error))?;
     let process = bundle.vfs.process_id();
-    let writer_lock = lock::open(&bundle, LockName::Writer, bundle.lock_mode())?;
+    let writer_lock = lock::open(bundle, LockName::Writer, bundle.lock_mode())?;
     let place = writer_lock
         .identity()
         .map_err(|error| Error::io("identity of the writer lock", error).in_file(bundle.root()))?;
@@ -107,13 +129,16 @@ pub fn open(
 }
 
 fn create(bundle: &Bundle, options: &StorageOptions, space: &SpaceChoice) -> Result<()> {
-    if !options.create || options.read_only {
-        return Err(Error::not_found("no database at this path").in_file(bundle.root()));
+    if bundle.has_lost_format() {
+        return Err(Error::corrupt("the directory holds parts of a database but no FORMAT")
+            .in_file(bundle.root()));
     }
-    if bundle.vfs.identity(&bundle.catalog()).is_ok() {
-        return Err(
-            Error::corrupt("the directory holds a catalog but no FORMAT").in_file(bundle.root())
-        );
+    if !options.create || options.read_only {
+        let message = match bundle.leads_nowhere() {
+            true => "no database at this path: it is a symlink that leads nowhere",
+            false => "no database at this path",
+        };
+        return Err(Error::not_found(message).in_file(bundle.root()));
     }
     let parent = bundle.root().parent().filter(|parent| !parent.as_os_str().is_empty());
     check_remote(bundle, parent.unwrap_or(Path::new(".")), options)?;
@@ -134,7 +159,11 @@ fn create(bundle: &Bundle, options: &StorageOptions, space: &SpaceChoice) -> Res
         codec_seed: u64::from_le_bytes(random[16..24].try_into().expect("eight")),
     };
     let salt = u32::from_le_bytes(random[24..].try_into().expect("four"));
-    bundle.create(&meta, options.catalog_cache_bytes, salt)
+    bundle.create(&meta, access(options), salt)
+}
+
+fn access(options: &StorageOptions) -> Access {
+    Access { cache_bytes: options.catalog_cache_bytes, busy_timeout: options.busy_timeout }
 }
 
 fn refuse_remote(bundle: &Bundle, options: &StorageOptions) -> Result<()> {
@@ -147,6 +176,8 @@ fn check_remote(bundle: &Bundle, path: &Path, options: &StorageOptions) -> Resul
     }
     match bundle.vfs.remote_kind(path) {
         Ok(None) => Ok(()),
+        // Whoever looks for a file there says what is missing.
+        Err(error) if is_absent(&error) => Ok(()),
         Ok(Some(kind)) => Err(Error::invalid(format!(
             "the database lies on a {kind} file system, where locks and maps may fail; \
              allow it with the option allow_remote_fs"
@@ -178,57 +209,6 @@ fn choose_space(
         )));
     }
     Ok(recorded.clone())
-}
-
-/// A catalog that this machine has not checked is checked whole, through a writable open: a plain open of redb does
-/// not verify its pages.
-fn check_trust(follower: &Follower) -> Result<()> {
-    let bundle = &follower.bundle;
-    let path = bundle.catalog();
-    let identity = || {
-        bundle.vfs.identity(&path).map_err(|error| {
-            let missing = error.kind() == std::io::ErrorKind::NotFound;
-            let kind = if missing { ErrorKind::Corrupt } else { ErrorKind::Io };
-            Error::new(kind, "the catalog cannot be opened").in_file(&path).because(error)
-        })
-    };
-    if bundle.is_trusted(identity()?) {
-        return Ok(());
-    }
-    if bundle.read_only() {
-        return check_copy(bundle);
-    }
-    let timeout = follower.busy_timeout;
-    let _lock = lock::acquire(bundle, LockName::Checkpoint, LockKind::Exclusive, timeout)?;
-    let identity = identity()?;
-    if bundle.is_trusted(identity) {
-        return Ok(());
-    }
-    CatalogWriter::open(&bundle.vfs, &path, follower.cache_bytes, true)?.close()?;
-    bundle.write_trust(identity)
-}
-
-/// Checks a copy in memory of the catalog, which may not be written.
-pub fn check_copy(bundle: &Bundle) -> Result<()> {
-    let path = bundle.catalog();
-    let io = |error| Error::io("read the catalog", error).in_file(&path);
-    let file = bundle.vfs.open(&path, OpenMode::Read).map_err(io)?;
-    let length = file.len().map_err(io)?;
-    let memory: Arc<dyn Vfs> = Arc::new(MemoryVfs::new());
-    let copy_path = Path::new("/catalog.redb");
-    let copy = memory.open(copy_path, OpenMode::CreateNew).map_err(io)?;
-    let mut chunk = vec![0; COPY_CHUNK_BYTES];
-    let mut at = 0;
-    while at < length {
-        let count = (length - at).min(COPY_CHUNK_BYTES as u64) as usize;
-        file.read_exact_at(at, &mut chunk[..count]).map_err(io)?;
-        copy.write_all_at(at, &chunk[..count]).map_err(io)?;
-        at += count as u64;
-    }
-    drop(copy);
-    CatalogWriter::open(&memory, copy_path, COPY_CHUNK_BYTES, true)
-        .and_then(CatalogWriter::close)
-        .map_err(|error| error.in_file(&path))
 }
 
 /// Where the log stands after whatever stopped its last writer.
@@ -275,6 +255,8 @@ impl Shared {
             // Its creator may have died before the name was durable, and nobody has committed since.
             let bundle = &self.follower.bundle;
             bundle.sync_name(&bundle.parent())?;
+            // Of those who lost the race for the name and were killed.
+            bundle.remove_dead_drafts();
         }
         let held = self.lock_writer()?;
         let unchanged = stored

@@ -1,5 +1,8 @@
 //! The storage handle on a disk in memory: what is written is read back, before and after every step of its life.
 
+mod damaged;
+mod full;
+
 use std::path::Path;
 use std::sync::Arc;
 

@@ -9,11 +9,13 @@ use crate::ids::{EpisodeId, SessionNumber, UserNumber};
 
 use super::bundle::LockName;
 use super::catalog::{CatalogRows, CatalogView, CatalogWriter, SessionEntry};
+use super::inspect::inspect;
 use super::lock;
-use super::recovery::check_copy;
+
 use super::segment::{Counts, RowHead};
 use super::snapshot::Snapshot;
 use super::store::{Shared, Store};
+use super::trust::check_copy;
 use super::vfs::LockKind;
 
 /// Problems that one call lists, at most: the rest would say the same.
@@ -31,14 +33,14 @@ pub struct Verification {
 }
 
 impl Verification {
-    fn add(&mut self, problem: Error) {
+    pub(super) fn add(&mut self, problem: Error) {
         if self.problems.len() < PROBLEMS_MAX {
             self.problems.push(problem);
         }
     }
 
     /// Takes a value or notes what is wrong with it.
-    fn note<T>(&mut self, result: Result<T>) -> Option<T> {
+    pub(super) fn note<T>(&mut self, result: Result<T>) -> Option<T> {
         result.map_err(|problem| self.add(problem)).ok()
     }
 }
@@ -60,12 +62,16 @@ impl Store {
             if matches!(error.kind(), ErrorKind::Locked | ErrorKind::Io) {
                 return Err(error);
             }
-            found.add(error);
-            return Ok(found);
+            return Ok(shared.inspect_after(error));
         }
         // A snapshot reads FORMAT's id, the manifest and all logs.
         found.note(shared.follower.bundle.read_format());
-        let Some(snapshot) = found.note(shared.snapshot()) else { return Ok(found) };
+        let snapshot = match shared.snapshot() {
+            Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Version) => {
+                return Ok(shared.inspect_after(error));
+            }
+            snapshot => snapshot?,
+        };
         let live = check_segments(&snapshot, &mut found);
         if found.problems.is_empty() {
             let checked = check_indexes(&snapshot, &live, &mut found);
@@ -80,6 +86,16 @@ impl Store {
 }
 
 impl Shared {
+    /// What can be told of the files by themselves, when `error` keeps them from being read together.
+    fn inspect_after(&self, error: Error) -> Verification {
+        let bundle = &self.follower.bundle;
+        let mut found = inspect(bundle.vfs.clone(), bundle.root());
+        if found.problems.iter().all(|problem| problem.to_string() != error.to_string()) {
+            found.problems.insert(0, error);
+        }
+        found
+    }
+
     /// Every page of the catalog against its checksum, through a writable open, since redb skips that check on a
     /// read-only one.
     fn check_catalog(&self) -> Result<()> {
@@ -90,8 +106,7 @@ impl Shared {
         let timeout = self.options.busy_timeout;
         let kind = LockKind::Exclusive;
         let _lock = lock::acquire(bundle, LockName::Checkpoint, kind, timeout)?;
-        let cache = self.options.catalog_cache_bytes;
-        CatalogWriter::open(&bundle.vfs, &bundle.catalog(), cache, true)?.close()
+        CatalogWriter::open(&bundle.vfs, &bundle.catalog(), self.follower.access, true)?.close()
     }
 }
 

@@ -13,7 +13,7 @@ use crate::simd::codec::Codec;
 
 use super::bundle::{Bundle, LockName, is_missing};
 use super::catalog::{
-    CatalogRead, CatalogReader, CatalogView, CatalogWriter, ManifestRow, Meta, needs_repair,
+    Access, CatalogRead, CatalogReader, CatalogView, CatalogWriter, ManifestRow, Meta, needs_repair,
 };
 use super::dead::DeadRows;
 use super::lock;
@@ -77,10 +77,9 @@ pub struct View {
 pub struct Follower {
     pub bundle: Bundle,
     pub database: [u8; 16],
-    pub cache_bytes: usize,
     /// Of all segments that this handle opens.
     pub text_cache: Option<Arc<TextCache>>,
-    pub busy_timeout: Duration,
+    pub access: Access,
 }
 
 impl Follower {
@@ -181,11 +180,11 @@ impl Follower {
         let (vfs, name) = (&self.bundle.vfs, LockName::Checkpoint);
         let start = vfs.monotonic();
         loop {
-            match CatalogReader::open(vfs, &self.bundle.catalog(), self.cache_bytes) {
+            match CatalogReader::open(vfs, &self.bundle.catalog(), self.access) {
                 Err(error) if needs_repair(&error) && !self.bundle.read_only() => {}
                 opened => return opened,
             }
-            if vfs.monotonic().saturating_sub(start) > self.busy_timeout {
+            if vfs.monotonic().saturating_sub(start) > self.access.busy_timeout {
                 return Err(Error::locked("the catalog waits for a repair by another process"));
             }
             // Never a wait for the lock: this thread may hold the writer lock, which the lock's holder waits for.
@@ -203,9 +202,9 @@ impl Follower {
     /// `Corrupt`; `Io`.
     pub fn repair_catalog(&self) -> Result<()> {
         let (vfs, path) = (&self.bundle.vfs, self.bundle.catalog());
-        match CatalogReader::open(vfs, &path, self.cache_bytes) {
+        match CatalogReader::open(vfs, &path, self.access) {
             Err(error) if needs_repair(&error) => {
-                CatalogWriter::open(vfs, &path, self.cache_bytes, false)?.close()
+                CatalogWriter::open(vfs, &path, self.access, false)?.close()
             }
             opened => opened.map(drop),
         }

@@ -53,11 +53,13 @@ fn every_crash_image_holds_what_was_acknowledged() {
 }
 
 /// Every kind of fault, once and from then on. An interrupted call is tried again without an end if it always is.
-const FAULTS: [(FaultKind, bool); 9] = [
+const FAULTS: [(FaultKind, bool); 11] = [
     (FaultKind::Eio, false),
     (FaultKind::Eio, true),
     (FaultKind::ShortWriteThenEio, false),
     (FaultKind::ShortWriteThenEio, true),
+    (FaultKind::ShortWriteThenEnospc, false),
+    (FaultKind::ShortWriteThenEnospc, true),
     (FaultKind::Enospc, false),
     (FaultKind::Enospc, true),
     (FaultKind::SyncEio, false),

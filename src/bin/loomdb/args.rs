@@ -96,7 +96,7 @@ pub struct Opening {
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     #[arg(help_heading = "Opening")]
     pub busy_timeout: Duration,
-    /// Refuse to write.
+    /// Refuse to write. Reading commands do so by themselves where the system lets nobody write.
     #[arg(long, help_heading = "Opening")]
     pub read_only: bool,
     /// Open a database on a network file system, where locks may not work.
@@ -294,7 +294,8 @@ In keys and sessions a / or % inside an id is written %2F or %25.
 
 Batches of 4096 turns are stored whole or not at all. A bad line ends the import and is named together
 with the last line that is stored; a second run skips what is stored with the same content, and writes
-a new version of what has changed. A line may have up to 17 MiB.";
+a new version of what has changed. A line may have up to 17 MiB. A field that stands twice in one object,
+and a time with a zone in brackets but no offset, are refused.";
 
 #[derive(Debug, Args)]
 pub struct Search {

@@ -7,6 +7,7 @@ use loomdb::{Db, Error, ErrorKind, Maintenance, Memory, OpenOptions, Result, Zon
 use serde_json::{Map, Value};
 
 use crate::args::{Database, Opening, Whose};
+use crate::{json, output};
 
 /// Bytes of a text from stdin, at most: what an episode may have.
 const TEXT_BYTES_MAX: usize = 16 << 20;
@@ -14,6 +15,38 @@ const TEXT_BYTES_MAX: usize = 16 << 20;
 /// Opens a database that must be there.
 pub fn open(database: &Database) -> Result<Db> {
     Db::open_with(&database.path, options(&database.opening).create(false))
+}
+
+/// Opens a database that must be there, for a command that only reads. Opening for writing repairs what a killed
+/// writer left, so that comes first; where the system lets nobody write, it is opened read-only.
+pub fn open_to_read(database: &Database) -> Result<Db> {
+    match open(database) {
+        Err(error) if !database.opening.read_only && writes_refused(&error) => {
+            let options = options(&database.opening).create(false).read_only(true);
+            let Ok(db) = Db::open_with(&database.path, options) else { return Err(error) };
+            output::say("the database cannot be written, and is opened read-only");
+            Ok(db)
+        }
+        opened => opened,
+    }
+}
+
+/// Whether the system refused to write: no space, no permission, a read-only file system.
+fn writes_refused(error: &Error) -> bool {
+    use std::io::ErrorKind::{
+        FileTooLarge, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull,
+    };
+    let mut cause = std::error::Error::source(error);
+    while let Some(inner) = cause {
+        if let Some(inner) = inner.downcast_ref::<std::io::Error>() {
+            return matches!(
+                inner.kind(),
+                FileTooLarge | PermissionDenied | QuotaExceeded | ReadOnlyFilesystem | StorageFull
+            );
+        }
+        cause = inner.source();
+    }
+    false
 }
 
 /// Opens a database, and creates it when there is none.
@@ -36,6 +69,11 @@ pub fn memory(whose: &Whose) -> Result<Memory> {
     Ok(user(&open(&whose.database)?, &whose.user))
 }
 
+/// The memory of a user in a database that must be there, for a command that only reads.
+pub fn memory_to_read(whose: &Whose) -> Result<Memory> {
+    Ok(user(&open_to_read(&whose.database)?, &whose.user))
+}
+
 /// The memory of the user named on the command line, byte by byte.
 pub fn user(db: &Db, name: &OsStr) -> Memory {
     db.user(name.as_encoded_bytes())
@@ -52,8 +90,13 @@ pub fn time(argument: &str, text: &str, zone: Option<&str>) -> Result<ZonedTime>
 
 /// A JSON object from the command line.
 pub fn json_object(argument: &str, text: &str) -> Result<Map<String, Value>> {
-    serde_json::from_str(text)
-        .map_err(|_| Error::invalid(format!("--{argument} is not a JSON object")))
+    match json::read(text) {
+        Ok(Value::Object(map)) => Ok(map),
+        Err(cause) if cause.is_data() => {
+            Err(Error::invalid(format!("--{argument} has a field twice in one object")))
+        }
+        _ => Err(Error::invalid(format!("--{argument} is not a JSON object"))),
+    }
 }
 
 /// A vector from the command line.
@@ -125,6 +168,8 @@ mod tests {
     #[test]
     fn json_arguments_are_told_by_name_and_never_shown() {
         assert!(json_object("metadata", r#"{"a":[1]}"#).is_ok());
+        let twice = json_object("metadata", r#"{"a":1,"a":2}"#).unwrap_err();
+        assert!(twice.to_string().contains("twice"), "{twice}");
         for error in [
             json_object("metadata", "[\"secret-marker\"]").unwrap_err(),
             vector("vector", "secret-marker").unwrap_err(),

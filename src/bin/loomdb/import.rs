@@ -18,6 +18,8 @@ use self::chat::Conversation;
 use self::item::{Clock, Item, JsonRefusal, Refusal};
 use self::lines::Lines;
 
+/// Empty lines in a row, at most: a few kilobytes of gzip may hold billions of them.
+const EMPTY_LINES_MAX: u32 = 1 << 20;
 /// Turns of a batch.
 const BATCH_TURNS: usize = 4096;
 /// Bytes of a batch's strings, unless one turn alone has more: half of what a batch may hold, the rest is for vectors.
@@ -142,7 +144,7 @@ impl<'a> Importer<'a> {
 
     fn read_lines(&mut self, input: impl Read) -> Result<()> {
         let mut lines = Lines::new(input)?;
-        let mut begun = false;
+        let (mut begun, mut empty) = (false, 0);
         loop {
             let line = match lines.next_line() {
                 Ok(Some(line)) => line,
@@ -150,8 +152,14 @@ impl<'a> Importer<'a> {
                 Err(error) => return Err(self.bad_line(lines.number(), error)),
             };
             if line.trim_ascii().is_empty() {
+                empty += 1;
+                if empty > EMPTY_LINES_MAX {
+                    let why = format!("more than {EMPTY_LINES_MAX} empty lines in a row");
+                    return Err(self.refused(lines.number(), why.into()));
+                }
                 continue;
             }
+            empty = 0;
             let map = match item::object(line) {
                 // Only the first text may go on in the next lines: a conversation printed for people.
                 Err(JsonRefusal::Unfinished) if !begun && self.settings.format != Format::Turns => {

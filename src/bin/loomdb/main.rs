@@ -9,6 +9,7 @@ mod eval;
 mod failure;
 mod import;
 mod ingest;
+mod json;
 mod maintain;
 mod output;
 mod read;

@@ -44,7 +44,7 @@ pub fn init(arguments: &args::Init, output: &mut Output) -> std::result::Result<
 
 /// `loomdb stats`.
 pub fn stats(arguments: &args::Stats, output: &mut Output) -> std::result::Result<(), Failure> {
-    let db = database::open(&arguments.database)?;
+    let db = database::open_to_read(&arguments.database)?;
     let stats = db.stats()?;
     let user = match &arguments.user {
         None => None,
@@ -82,10 +82,14 @@ pub fn stats(arguments: &args::Stats, output: &mut Output) -> std::result::Resul
 /// `loomdb verify`.
 pub fn verify(arguments: &args::Database, output: &mut Output) -> std::result::Result<(), Failure> {
     // What keeps a damaged database from opening is a finding as well.
-    let found = match database::open(arguments).and_then(|db| db.verify()) {
+    let found = match database::open_to_read(arguments).and_then(|db| db.verify()) {
         Err(error) if error.kind() == ErrorKind::Corrupt => {
-            let (rows, bytes) = (0, 0);
-            Findings { rows, bytes, problems: vec![error] }
+            let found = Db::inspect(&arguments.path)?;
+            let (rows, bytes, mut problems) = (found.rows, found.bytes, found.problems);
+            if problems.iter().all(|problem| problem.to_string() != error.to_string()) {
+                problems.insert(0, error);
+            }
+            Findings { rows, bytes, problems }
         }
         found => {
             let found = found?;

@@ -83,8 +83,8 @@ pub fn user(name: &[u8]) -> Map<String, Value> {
 
 /// An episode as a line for people: id, time, session, speaker and text.
 pub fn episode_line(episode: &Episode) -> String {
-    let session = episode.session.as_deref().map(|session| format!("[{}] ", plain(session)));
-    let speaker = episode.speaker.as_deref().map(|speaker| format!("{}: ", plain(speaker)));
+    let session = episode.session.as_deref().map(|session| format!("[{}] ", name(session)));
+    let speaker = episode.speaker.as_deref().map(|speaker| format!("{}: ", name(speaker)));
     format!(
         "{:>6}  {}  {}{}{}\n",
         episode.id,
@@ -98,20 +98,20 @@ pub fn episode_line(episode: &Episode) -> String {
 /// An episode for people, with every part on its own line.
 pub fn episode_lines(episode: &Episode) -> String {
     let mut lines = format!("id           {}, version {}\n", episode.id, episode.version);
-    let mut part = |name: &str, value: Option<&str>| {
+    let mut part = |title: &str, value: Option<&str>| {
         if let Some(value) = value {
-            lines.push_str(&format!("{name:<12} {}\n", indented(value)));
+            lines.push_str(&format!("{title:<12} {}\n", indented(value)));
         }
     };
-    part("key", episode.key.as_deref());
-    part("user", Some(&String::from_utf8_lossy(&episode.user)));
-    part("session", episode.session.as_deref());
-    part("speaker", episode.speaker.as_deref());
-    part("agent", episode.agent.as_deref());
+    part("key", episode.key.as_deref().map(name).as_deref());
+    part("user", Some(&name(&String::from_utf8_lossy(&episode.user))));
+    part("session", episode.session.as_deref().map(name).as_deref());
+    part("speaker", episode.speaker.as_deref().map(name).as_deref());
+    part("agent", episode.agent.as_deref().map(name).as_deref());
     part("time", Some(&episode.time.to_string()));
     part("written", Some(&episode.updated.to_string()));
     part("expires", episode.expires.map(|time| time.to_string()).as_deref());
-    part("tags", (!episode.tags.is_empty()).then(|| episode.tags.join(", ")).as_deref());
+    part("tags", (!episode.tags.is_empty()).then(|| name(&episode.tags.join(", "))).as_deref());
     if !episode.metadata.is_empty() {
         part("metadata", Some(&Value::Object(episode.metadata.clone()).to_string()));
     }
@@ -126,9 +126,18 @@ fn indented(text: &str) -> String {
 
 /// A text that does nothing to a terminal: control characters other than line breaks and tabs are written as `\u{1b}`.
 pub fn plain(text: &str) -> String {
+    escaped(text, |character| !matches!(character, '\n' | '\t'))
+}
+
+/// A name on one line: a line break in it would look like another name.
+pub fn name(text: &str) -> String {
+    escaped(text, |_| true)
+}
+
+fn escaped(text: &str, which: impl Fn(char) -> bool) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
-        if character.is_control() && !matches!(character, '\n' | '\t') {
+        if character.is_control() && which(character) {
             out.extend(character.escape_unicode());
         } else {
             out.push(character);
@@ -145,6 +154,7 @@ mod tests {
     fn control_characters_do_not_reach_a_terminal() {
         assert_eq!(plain("a\u{1b}[2Jb\tc\r\u{9b}"), "a\\u{1b}[2Jb\tc\\u{d}\\u{9b}");
         assert_eq!(indented("a\nb"), "a\n        b");
+        assert_eq!(name("a\nb\tc\u{1b}"), "a\\u{a}b\\u{9}c\\u{1b}");
         assert_eq!(plain("ünï 漢字 🎻"), "ünï 漢字 🎻");
     }
 

@@ -28,7 +28,7 @@ pub fn search(arguments: args::Search, output: &mut Output) -> std::result::Resu
     if let Some(session) = filter.session {
         question = question.session(session);
     }
-    let recall = database::memory(&whose)?.search(question)?;
+    let recall = database::memory_to_read(&whose)?.search(question)?;
     if recall.hits.is_empty() {
         for leg in recall.explain.legs.iter().filter(|leg| !leg.ran) {
             eprintln!("loomdb: {} search did not run: {}", leg.name, leg.reason);
@@ -109,7 +109,7 @@ pub fn timeline(
     if let Some(cursor) = cursor {
         options = options.cursor(cursor.parse::<Cursor>()?);
     }
-    let page = database::memory(whose)?.timeline(options)?;
+    let page = database::memory_to_read(whose)?.timeline(options)?;
     let next = page.next.map(|cursor| cursor.to_string());
     let value = json!({ "episodes": episodes(&page.episodes), "next": next });
     output.answer(value, || page.episodes.iter().map(output::episode_line).collect())?;
@@ -122,7 +122,7 @@ pub fn timeline(
 
 /// `loomdb get`.
 pub fn get(arguments: &args::One, output: &mut Output) -> std::result::Result<(), Failure> {
-    let episode = database::memory(&arguments.whose)?.get(EpisodeId::new(arguments.id))?;
+    let episode = database::memory_to_read(&arguments.whose)?.get(EpisodeId::new(arguments.id))?;
     let value = Value::Object(output::episode(&episode));
     output.answer(value, || output::episode_lines(&episode))?;
     Ok(())
@@ -130,7 +130,8 @@ pub fn get(arguments: &args::One, output: &mut Output) -> std::result::Result<()
 
 /// `loomdb history`.
 pub fn history(arguments: &args::One, output: &mut Output) -> std::result::Result<(), Failure> {
-    let versions = database::memory(&arguments.whose)?.history(EpisodeId::new(arguments.id))?;
+    let versions =
+        database::memory_to_read(&arguments.whose)?.history(EpisodeId::new(arguments.id))?;
     output.answer(json!({ "episodes": episodes(&versions) }), || {
         versions.iter().map(output::episode_lines).collect::<Vec<_>>().join("\n")
     })?;
@@ -139,17 +140,17 @@ pub fn history(arguments: &args::One, output: &mut Output) -> std::result::Resul
 
 /// `loomdb count`.
 pub fn count(arguments: &args::Whose, output: &mut Output) -> std::result::Result<(), Failure> {
-    let count = database::memory(arguments)?.count()?;
+    let count = database::memory_to_read(arguments)?.count()?;
     output.answer(json!({ "count": count }), || format!("{count}\n"))?;
     Ok(())
 }
 
 /// `loomdb users`.
 pub fn users(arguments: &args::Database, output: &mut Output) -> std::result::Result<(), Failure> {
-    let users = database::open(arguments)?.users()?;
+    let users = database::open_to_read(arguments)?.users()?;
     let named: Vec<_> = users.iter().map(|name| output::user(name)).collect();
     output.answer(json!({ "users": named }), || {
-        let line = |name: &Vec<u8>| output::plain(&String::from_utf8_lossy(name)) + "\n";
+        let line = |name: &Vec<u8>| output::name(&String::from_utf8_lossy(name)) + "\n";
         users.iter().map(line).collect()
     })?;
     Ok(())

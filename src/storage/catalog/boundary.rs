@@ -106,6 +106,12 @@ impl Boundary {
             }
             // redb says so of a file without its magic number, and reads beyond the end of a file that was cut.
             Redb::Io(cause) if is_damage(&cause) => Error::corrupt(operation).because(cause),
+            // Our own answer to a lock that was waited for in vain: no file of ours is opened non-blocking.
+            Redb::Io(cause) if cause.kind() == std::io::ErrorKind::WouldBlock => {
+                Error::locked(format!(
+                    "{operation}: another process holds the catalog for longer than the busy timeout"
+                ))
+            }
             Redb::Io(cause) => Error::io(operation, cause),
             Redb::Backend(cause) => {
                 Error::new(crate::error::ErrorKind::Io, operation).because(cause)
@@ -210,6 +216,7 @@ mod tests {
             (redb::Error::Corrupted("page".into()), ErrorKind::Corrupt),
             (redb::Error::Io(eof()), ErrorKind::Corrupt),
             (redb::Error::Io(full()), ErrorKind::Io),
+            (redb::Error::Io(std::io::ErrorKind::WouldBlock.into()), ErrorKind::Locked),
             (redb::Error::PreviousIo, ErrorKind::Poisoned),
             (redb::Error::DatabaseAlreadyOpen, ErrorKind::Locked),
             (redb::Error::UpgradeRequired(2), ErrorKind::Version),

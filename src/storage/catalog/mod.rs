@@ -25,8 +25,19 @@ pub use txn::CatalogTxn;
 pub use view::CatalogView;
 pub use writer::CatalogWriter;
 
+use std::time::Duration;
+
 use crate::ids::{LogId, SegmentId, SessionNumber, UserNumber};
 use crate::model::VectorSpace;
+
+/// How one handle uses the catalog's file.
+#[derive(Clone, Copy, Debug)]
+pub struct Access {
+    /// Bytes of pages held in memory, at most.
+    pub cache_bytes: usize,
+    /// How long another process's lock of the file is waited for.
+    pub busy_timeout: Duration,
+}
 
 /// The facts fixed at creation and the counters, with what changes at every publish (a row of its own on disk).
 #[derive(Clone, Debug, PartialEq)]

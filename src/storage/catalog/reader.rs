@@ -1,6 +1,6 @@
 //! The read-only handle: opened once by every database handle, and following other processes' publishes.
 //!
-//! Invariants: never writes, never waits for a writer. A read transaction keeps the state it began with.
+//! Invariants: never writes, waits for a writer only while that one writes the file's header. A read transaction keeps the state it began with.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::storage::vfs::CatalogBackend;
 use crate::storage::vfs::{FileIdentity, OpenMode, Vfs};
 
+use super::Access;
 use super::boundary::{Boundary, Guarded};
 use super::tables::{ReadTables, TableSet};
 use super::view::CatalogView;
@@ -23,12 +24,12 @@ pub struct CatalogReader {
 }
 
 impl CatalogReader {
-    /// Opens the catalog at `path`, with at most `cache_bytes` of pages held in memory.
+    /// Opens the catalog at `path`.
     ///
     /// # Errors
     /// One that [`super::needs_repair`] tells apart when the last writer died: open for writing, close, retry. Else
-    /// `Corrupt` when it is no catalog, `Version`, `Io`.
-    pub fn open(vfs: &Arc<dyn Vfs>, path: &Path, cache_bytes: usize) -> Result<CatalogReader> {
+    /// `Corrupt` when it is no catalog, `Version`, `Locked` after the busy timeout, `Io`.
+    pub fn open(vfs: &Arc<dyn Vfs>, path: &Path, access: Access) -> Result<CatalogReader> {
         let boundary = Arc::new(Boundary::new(path));
         let file = vfs
             .open(path, OpenMode::Read)
@@ -38,9 +39,9 @@ impl CatalogReader {
             .map_err(|cause| Error::io("identity of the catalog", cause).in_file(path))?;
         let database = boundary.run("open of the catalog", || {
             let database = redb::Builder::new()
-                .set_cache_size(cache_bytes)
+                .set_cache_size(access.cache_bytes)
                 .set_concurrency_mode(ConcurrencyMode::MultiWriter)
-                .open_read_only_with_backend(CatalogBackend::new(file))?;
+                .open_read_only_with_backend(CatalogBackend::new(file, access.busy_timeout))?;
             Ok(Guarded::new(database))
         })?;
         Ok(CatalogReader { database, boundary, identity })
@@ -54,7 +55,7 @@ impl CatalogReader {
     /// Begins to read the newest published state.
     ///
     /// # Errors
-    /// `Corrupt`, `Io`, `Poisoned`.
+    /// `Corrupt`, `Locked` after the busy timeout, `Io`, `Poisoned`.
     pub fn begin(&self) -> Result<CatalogRead> {
         let tables = self.boundary.run("begin of a catalog read", || {
             Ok(Guarded::new(ReadTables::new(self.database.begin_read()?)))

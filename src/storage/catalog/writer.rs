@@ -12,10 +12,10 @@ use crate::error::{Error, Result};
 use crate::storage::vfs::CatalogBackend;
 use crate::storage::vfs::{OpenMode, Vfs, VfsFile};
 
-use super::Meta;
 use super::boundary::{Attempt, Boundary, Guarded};
 use super::tables::WriteTables;
 use super::txn::CatalogTxn;
+use super::{Access, Meta};
 
 /// A catalog open for writing.
 pub struct CatalogWriter {
@@ -31,11 +31,11 @@ impl CatalogWriter {
     ///
     /// # Errors
     /// `Io`; of kind `AlreadyExists` below when the name is taken.
-    pub fn create(vfs: &Arc<dyn Vfs>, path: &Path, meta: &Meta, cache_bytes: usize) -> Result<()> {
+    pub fn create(vfs: &Arc<dyn Vfs>, path: &Path, meta: &Meta, access: Access) -> Result<()> {
         let file = vfs
             .open(path, OpenMode::CreateNew)
             .map_err(|cause| Error::io("creation of the catalog", cause).in_file(path))?;
-        let writer = CatalogWriter::start(path, file, cache_bytes, false)?;
+        let writer = CatalogWriter::start(path, file, access, false)?;
         writer.publish(|txn| {
             txn.create_tables()?;
             txn.set_meta(meta)
@@ -47,11 +47,11 @@ impl CatalogWriter {
     /// against its checksum first (about 1.5 s a GB).
     ///
     /// # Errors
-    /// `Corrupt` when the check fails or it is no catalog, `Version`, `Io`.
+    /// `Corrupt` when the check fails or it is no catalog, `Version`, `Locked` after the busy timeout, `Io`.
     pub fn open(
         vfs: &Arc<dyn Vfs>,
         path: &Path,
-        cache_bytes: usize,
+        access: Access,
         check_integrity: bool,
     ) -> Result<CatalogWriter> {
         let file = vfs
@@ -63,22 +63,22 @@ impl CatalogWriter {
             // redb would make a new, empty database of it.
             return Err(Error::corrupt("the catalog is empty").in_file(path));
         }
-        CatalogWriter::start(path, file, cache_bytes, check_integrity)
+        CatalogWriter::start(path, file, access, check_integrity)
     }
 
     fn start(
         path: &Path,
         file: Arc<dyn VfsFile>,
-        cache_bytes: usize,
+        access: Access,
         check_integrity: bool,
     ) -> Result<CatalogWriter> {
         let boundary = Arc::new(Boundary::new(path));
         let database = boundary.run("open of the catalog", || {
             let database = redb::Builder::new()
-                .set_cache_size(cache_bytes)
+                .set_cache_size(access.cache_bytes)
                 .set_concurrency_mode(ConcurrencyMode::MultiWriter)
                 .set_check_integrity_on_open(check_integrity)
-                .create_with_backend(CatalogBackend::new(file))?;
+                .create_with_backend(CatalogBackend::new(file, access.busy_timeout))?;
             Ok(Guarded::new(database))
         })?;
         Ok(CatalogWriter { database, boundary })
@@ -87,7 +87,7 @@ impl CatalogWriter {
     /// Runs `work` in one write transaction and makes it durable; drops what it wrote when it fails.
     ///
     /// # Errors
-    /// What `work` returned; `Corrupt`, `Io`, `Poisoned`. After an error of the commit itself the publish may or may
+    /// What `work` returned; `Corrupt`, `Locked`, `Io`, `Poisoned`. After an error of the commit itself the publish may or may
     /// not have happened: open the catalog again and look at its publish state.
     pub fn publish<T>(&self, work: impl FnOnce(&mut CatalogTxn<'_>) -> Result<T>) -> Result<T> {
         let txn = self.boundary.run("begin of a publish", || {

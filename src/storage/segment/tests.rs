@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use super::example::{self, simple_terms, write_example};
 use super::*;
@@ -71,7 +72,7 @@ impl VfsFile for MemoryFile {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    fn lock_range(&self, _range: LockRange, _kind: LockKind) -> io::Result<()> {
+    fn lock_range(&self, _range: LockRange, _kind: LockKind, _: Duration) -> io::Result<bool> {
         Err(io::ErrorKind::Unsupported.into())
     }
 

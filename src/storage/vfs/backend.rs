@@ -1,11 +1,12 @@
 //! The catalog's file as redb sees it, on any file layer.
 //!
 //! Invariants: a read past the end is an error; exactly the ranges that were locked are unlocked, and all of them by
-//! `close`; a refused lock changes nothing.
+//! `close`; a refused lock changes nothing; no lock is waited for without a bound.
 
 use std::io;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use redb::{BackendError, StorageBackend};
 
@@ -16,12 +17,19 @@ use super::{LockKind, LockRange, VfsFile};
 pub struct CatalogBackend {
     file: Arc<dyn VfsFile>,
     held: Mutex<Vec<LockRange>>,
+    patience: Duration,
 }
 
+/// How long a lock is waited for at least: redb holds its locks for as long as it takes to write a header, and no
+/// caller who will not wait for a writer means to fail because of that.
+const PATIENCE_MIN: Duration = Duration::from_millis(100);
+
 impl CatalogBackend {
-    /// Wraps a file that no other handle uses.
-    pub fn new(file: Arc<dyn VfsFile>) -> CatalogBackend {
-        CatalogBackend { file, held: Mutex::new(Vec::new()) }
+    /// Wraps a file that no other handle uses. redb's locks are waited for for `patience`, or 100 ms when that is
+    /// shorter, and then refused with an error of kind `WouldBlock`.
+    pub fn new(file: Arc<dyn VfsFile>, patience: Duration) -> CatalogBackend {
+        let patience = patience.max(PATIENCE_MIN);
+        CatalogBackend { file, held: Mutex::new(Vec::new()), patience }
     }
 
     fn held(&self) -> MutexGuard<'_, Vec<LockRange>> {
@@ -37,7 +45,9 @@ impl CatalogBackend {
     }
 
     fn lock(&self, range: LockRange, kind: LockKind) -> Result<(), BackendError> {
-        self.file.lock_range(range, kind).map_err(BackendError::Io)?;
+        if !self.file.lock_range(range, kind, self.patience).map_err(BackendError::Io)? {
+            return Err(BackendError::Io(io::ErrorKind::WouldBlock.into()));
+        }
         self.held().push(range);
         Ok(())
     }

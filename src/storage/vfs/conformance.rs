@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use redb::{Builder, ConcurrencyMode, Database, ReadableDatabase, TableDefinition};
 
@@ -123,11 +124,12 @@ fn whole_file_locks_belong_to_open_files() {
     });
 }
 
+fn byte(at: u64) -> LockRange {
+    (Bound::Included(at), Bound::Included(at))
+}
+
 #[test]
 fn range_locks_belong_to_open_files() {
-    fn byte(at: u64) -> LockRange {
-        (Bound::Included(at), Bound::Included(at))
-    }
     on_every_layer(|vfs, dir| {
         let path = dir.join("ranges");
         let open = || vfs.open(&path, OpenMode::Create).unwrap();
@@ -139,7 +141,7 @@ fn range_locks_belong_to_open_files() {
         assert!(!two.query_lock_range((Bound::Included(0), Bound::Excluded(far))).unwrap());
         one.unlock_range(byte(far)).unwrap();
         two.unlock_range(byte(far)).unwrap();
-        one.lock_range(byte(far), Exclusive).unwrap();
+        assert!(one.lock_range(byte(far), Exclusive, PATIENCE).unwrap());
         assert!(!two.try_lock_range(byte(far), Shared).unwrap());
         assert!(two.try_lock_range(byte(far + 1), Exclusive).unwrap());
         let reader = vfs.open(&path, OpenMode::Read).unwrap();
@@ -147,10 +149,12 @@ fn range_locks_belong_to_open_files() {
         assert!(reader.try_lock_range(byte(1), Exclusive).is_err());
         assert!(one.try_lock_range((Bound::Included(9), Bound::Excluded(9)), Shared).is_err());
         drop(one);
-        two.lock_range(byte(far), Exclusive).unwrap();
+        assert!(two.lock_range(byte(far), Exclusive, PATIENCE).unwrap());
     });
 }
 
+/// Longer than any lock of these tests is held.
+const PATIENCE: Duration = Duration::from_secs(20);
 const ROWS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("rows");
 
 fn builder() -> Builder {
@@ -160,7 +164,7 @@ fn builder() -> Builder {
 }
 
 fn backend(vfs: &dyn Vfs, path: &Path, mode: OpenMode) -> CatalogBackend {
-    CatalogBackend::new(vfs.open(path, mode).unwrap())
+    CatalogBackend::new(vfs.open(path, mode).unwrap(), PATIENCE)
 }
 
 fn put(database: &Database, key: u64) {
@@ -202,4 +206,26 @@ fn redb_shares_one_file_between_writers_and_readers() {
             .unwrap();
         assert_eq!(rows(&alone), [1, 2, 3, 4]);
     });
+}
+
+#[test]
+fn a_range_lock_that_is_never_given_up_is_waited_for_so_long_and_no_longer() {
+    let layers: [(Arc<dyn Vfs>, &Path); 2] =
+        [(Arc::new(MemoryVfs::new()), Path::new("/f")), (Arc::new(RealVfs::new()), Path::new("f"))];
+    let dir = tempfile::tempdir().unwrap();
+    for (vfs, name) in layers {
+        let path = if name.is_absolute() { name.to_path_buf() } else { dir.path().join(name) };
+        let holder = vfs.open(&path, OpenMode::CreateNew).unwrap();
+        assert!(holder.try_lock_range(byte(0), Exclusive).unwrap());
+        let waiter = vfs.open(&path, OpenMode::ReadWrite).unwrap();
+        let patience = Duration::from_millis(60);
+        for kind in [Shared, Exclusive] {
+            let start = std::time::Instant::now();
+            assert!(!waiter.lock_range(byte(0), kind, patience).unwrap());
+            let waited = start.elapsed();
+            assert!(waited >= patience && waited < PATIENCE, "{waited:?}");
+        }
+        holder.unlock_range(byte(0)).unwrap();
+        assert!(waiter.lock_range(byte(0), Exclusive, patience).unwrap());
+    }
 }

@@ -133,30 +133,20 @@ impl OpenInode {
         Ok(self.inode.state().locks.try_range(self.owner, span, kind))
     }
 
-    /// Waits for a range, at most `patience` when that is given. `false`: patience ran out.
+    /// Waits for a range, at most `patience`. `false`: patience ran out.
     pub(super) fn lock_range(
         &self,
         range: LockRange,
         kind: LockKind,
-        patience: Option<Duration>,
+        patience: Duration,
     ) -> io::Result<bool> {
         let span = self.lockable(range, kind)?;
-        let mut state = self.inode.state();
-        while !state.locks.try_range(self.owner, span, kind) {
-            let released = &self.inode.released;
-            state = match patience {
-                None => released.wait(state).unwrap_or_else(PoisonError::into_inner),
-                Some(patience) => {
-                    let waited = released.wait_timeout(state, patience);
-                    let (state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-                    if timeout.timed_out() {
-                        return Ok(false);
-                    }
-                    state
-                }
-            };
-        }
-        Ok(true)
+        let released = &self.inode.released;
+        let mut refused = |state: &mut InodeState| !state.locks.try_range(self.owner, span, kind);
+        let waited = released.wait_timeout_while(self.inode.state(), patience, &mut refused);
+        let (state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+        drop(state);
+        Ok(!timeout.timed_out())
     }
 
     pub(super) fn unlock_range(&self, range: LockRange) -> io::Result<()> {

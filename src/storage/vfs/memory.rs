@@ -169,8 +169,8 @@ impl VfsFile for MemoryFile {
         self.open.try_lock_range(range, kind)
     }
 
-    fn lock_range(&self, range: LockRange, kind: LockKind) -> io::Result<()> {
-        self.open.lock_range(range, kind, None).map(drop)
+    fn lock_range(&self, range: LockRange, kind: LockKind, patience: Duration) -> io::Result<bool> {
+        self.open.lock_range(range, kind, patience)
     }
 
     fn unlock_range(&self, range: LockRange) -> io::Result<()> {

@@ -13,6 +13,8 @@ mod memory;
 mod pages;
 mod planted;
 mod real;
+mod refusal;
+mod remote;
 #[cfg(any(test, feature = "internals"))]
 pub mod sim;
 mod tree;
@@ -22,6 +24,7 @@ pub use map::{MAP_ALIGNMENT, Map};
 pub use memory::MemoryVfs;
 pub use planted::PlantedBug;
 pub use real::RealVfs;
+pub use refusal::{is_full, refuses_writes};
 
 use std::fmt::Debug;
 use std::io;
@@ -164,8 +167,9 @@ pub trait VfsFile: Debug + Send + Sync + 'static {
     /// other files, as the catalog is locked by ranges only.
     fn try_lock_range(&self, range: LockRange, kind: LockKind) -> io::Result<bool>;
 
-    /// Locks a byte range, waiting.
-    fn lock_range(&self, range: LockRange, kind: LockKind) -> io::Result<()>;
+    /// Locks a byte range, waiting at most `patience`: whoever holds it may be a stopped process, which never gives it
+    /// up. `false`: patience ran out.
+    fn lock_range(&self, range: LockRange, kind: LockKind, patience: Duration) -> io::Result<bool>;
 
     /// Gives up exactly this range.
     fn unlock_range(&self, range: LockRange) -> io::Result<()>;

@@ -19,7 +19,13 @@ use redb::{BackendError, StorageBackend};
 use rustix::fs::OFlags;
 
 use super::map::Map;
+use super::remote::remote_kind;
 use super::{FileIdentity, LockKind, LockRange, OpenMode, Vfs, VfsFile};
+
+/// First and longest wait between two tries of a range lock: redb holds one for microseconds, and for one write of its
+/// header at most.
+const RANGE_PAUSE_MIN: Duration = Duration::from_micros(20);
+const RANGE_PAUSE_MAX: Duration = Duration::from_millis(1);
 
 /// The operating system's files.
 #[derive(Debug)]
@@ -140,39 +146,6 @@ fn identity_of(metadata: &fs::Metadata) -> FileIdentity {
     FileIdentity { device: metadata.dev(), inode: metadata.ino() }
 }
 
-/// Network file systems by their magic numbers in `statfs(2)` and the kernel's `magic.h`.
-#[cfg(target_os = "linux")]
-const REMOTE_KINDS: [(u32, &str); 17] = [
-    (0x0000_6969, "nfs"),
-    (0x0000_517B, "smb"),
-    (0xFF53_4D42, "cifs"),
-    (0xFE53_4D42, "smb2"),
-    (0x5346_414F, "afs"),
-    (0x6B41_4653, "kafs"),
-    (0x7375_7245, "coda"),
-    (0x0000_564C, "ncp"),
-    (0x00C3_6400, "ceph"),
-    (0x0102_1997, "9p"),
-    (0x0BD0_0BD0, "lustre"),
-    (0x4750_4653, "gpfs"),
-    (0x7461_636F, "ocfs2"),
-    (0x0116_1970, "gfs2"),
-    (0x2003_0528, "orangefs"),
-    (0x1983_0326, "beegfs"),
-    (0x786F_4256, "vboxsf"),
-];
-
-#[cfg(target_os = "linux")]
-fn remote_kind(path: &Path) -> io::Result<Option<&'static str>> {
-    let found = rustix::fs::statfs(path)?.f_type as u32;
-    Ok(REMOTE_KINDS.iter().find(|(magic, _)| *magic == found).map(|(_, name)| *name))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn remote_kind(path: &Path) -> io::Result<Option<&'static str>> {
-    fs::metadata(path).map(|_| None)
-}
-
 /// An open file of the system.
 #[derive(Debug)]
 struct RealFile {
@@ -257,13 +230,19 @@ impl VfsFile for RealFile {
         result.map_err(io_error)
     }
 
-    fn lock_range(&self, range: LockRange, kind: LockKind) -> io::Result<()> {
-        let ranges = self.ranges()?;
-        let result = match kind {
-            LockKind::Shared => ranges.lock_shared_range(range.0, range.1),
-            LockKind::Exclusive => ranges.lock_range(range.0, range.1),
-        };
-        result.map_err(io_error)
+    fn lock_range(&self, range: LockRange, kind: LockKind, patience: Duration) -> io::Result<bool> {
+        // The system's own wait for a range has no bound.
+        let start = Instant::now();
+        let mut pause = RANGE_PAUSE_MIN;
+        while !self.try_lock_range(range, kind)? {
+            let left = patience.saturating_sub(start.elapsed());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            std::thread::sleep(pause.min(left));
+            pause = (pause * 2).min(RANGE_PAUSE_MAX);
+        }
+        Ok(true)
     }
 
     fn unlock_range(&self, range: LockRange) -> io::Result<()> {

@@ -123,7 +123,7 @@ fn timestamp(value: Option<Value>, clock: &mut Clock) -> Result<ZonedTime, Refus
         None | Some(Value::Null) => Err("no \"timestamp\"".into()),
         Some(Value::String(text)) => clock
             .read(&text)
-            .map_err(|_| "\"timestamp\" is neither RFC 3339 nor a number of Unix seconds".into()),
+            .map_err(|why| format!("\"timestamp\": {why}; a number is Unix seconds").into()),
         Some(Value::Number(seconds)) => {
             let micros = match seconds.as_i64() {
                 Some(whole) => whole.checked_mul(1_000_000),
@@ -134,7 +134,7 @@ fn timestamp(value: Option<Value>, clock: &mut Clock) -> Result<ZonedTime, Refus
                 .and_then(|micros| Timestamp::from_micros(micros).ok())
                 .map(ZonedTime::utc)
                 .ok_or_else(|| {
-                    "\"timestamp\" is outside the calendar: numbers are Unix seconds".into()
+                    "\"timestamp\": time is out of range: numbers are Unix seconds".into()
                 })
         }
         Some(_) => Err("\"timestamp\" is neither a string nor a number".into()),

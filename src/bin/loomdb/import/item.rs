@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 
-use loomdb::{Result, Turn, Zone, ZonedTime};
+use loomdb::{Turn, Zone, ZonedTime};
 use serde_json::{Map, Value, json};
+
+use crate::json;
 
 /// Values of a JSON text, at most: a parsed value takes some 72 bytes, however few it has in the text.
 const VALUES_MAX: usize = 2 << 20;
@@ -77,8 +79,11 @@ impl Clock {
     }
 
     /// Reads RFC 3339, with or without a zone.
-    pub fn read(&mut self, text: &str) -> Result<ZonedTime> {
-        let (time, assumed) = ZonedTime::parse_in_zone(text, &self.zone)?;
+    pub fn read(&mut self, text: &str) -> std::result::Result<ZonedTime, Refusal> {
+        let (time, assumed) = ZonedTime::parse_in_zone(text, &self.zone).map_err(|error| {
+            let told = error.to_string();
+            told.strip_prefix("invalid: ").map(str::to_owned).unwrap_or(told)
+        })?;
         self.assumed |= assumed;
         Ok(time)
     }
@@ -99,10 +104,14 @@ pub fn object(text: &str) -> std::result::Result<Map<String, Value>, JsonRefusal
         let why = format!("JSON with more than {VALUES_MAX} values");
         return Err(JsonRefusal::Bad(why.into()));
     }
-    match serde_json::from_str(text) {
+    match json::read(text) {
         Ok(Value::Object(map)) => Ok(map),
         Ok(_) => Err(JsonRefusal::Bad("not a JSON object".into())),
         Err(cause) if cause.is_eof() => Err(JsonRefusal::Unfinished),
+        Err(cause) if cause.is_data() => {
+            let why = format!("a field stands twice in one object, at column {}", cause.column());
+            Err(JsonRefusal::Bad(why.into()))
+        }
         Err(cause) => {
             Err(JsonRefusal::Bad(format!("not JSON at column {}", cause.column()).into()))
         }

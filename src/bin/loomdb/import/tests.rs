@@ -195,3 +195,42 @@ fn every_line_of_the_bundled_conversation_is_taken() {
     assert!(counts.stored >= 300 && recorder.notes.is_empty());
     assert_eq!(recorder.batches.len(), 1);
 }
+
+#[test]
+fn a_time_is_refused_with_its_line_and_the_reason() {
+    let good = turn("a", 0);
+    for (time, why) in [
+        ("2025-01-01T10:00:00[Europe/Paris]", "no offset"),
+        ("2025-01-01T10:00:00+25:00", "offset"),
+        ("9999-12-31T23:59:59Z", "out of range"),
+        ("monday", "not RFC 3339"),
+    ] {
+        let bad = turn("a", 1).replace("2025-01-01T10:00:00Z", time);
+        let (_, result) = run(&mut Recorder::default(), settings(), &(good.clone() + &bad));
+        refused(result, ErrorKind::Invalid, &["line 2", "\"time\"", why]);
+        let bad = chat(1).replace("\"timestamp\":5", &format!("\"timestamp\":\"{time}\""));
+        let (_, result) = run(&mut Recorder::default(), settings(), &(good.clone() + &bad));
+        refused(result, ErrorKind::Invalid, &["line 2", "\"timestamp\"", why]);
+    }
+}
+
+#[test]
+fn a_field_that_stands_twice_is_refused_with_its_line() {
+    let good = turn("a", 0);
+    let bad = turn("a", 1).replace("\"text\":\"x\"", "\"text\":\"x\",\"text\":\"y\"");
+    let (_, result) = run(&mut Recorder::default(), settings(), &(good.clone() + &bad));
+    refused(result, ErrorKind::Invalid, &["line 2", "twice"]);
+    let bad = chat(2).replacen("\"role\":\"user\"", "\"role\":\"user\",\"role\":\"tool\"", 1);
+    let (_, result) = run(&mut Recorder::default(), settings(), &(good + &bad));
+    refused(result, ErrorKind::Invalid, &["line 2", "twice"]);
+}
+
+#[test]
+fn an_input_of_nothing_but_empty_lines_comes_to_an_end() {
+    let (mut recorder, mut empty) = (Recorder::default(), "\n".repeat(EMPTY_LINES_MAX as usize));
+    let whole = turn("a", 0) + &empty + &turn("a", 1) + &empty;
+    run(&mut recorder, settings(), &whole).1.unwrap();
+    empty.push('\n');
+    let (_, result) = run(&mut recorder, settings(), &empty);
+    refused(result, ErrorKind::Invalid, &["line 1048577", "empty lines"]);
+}

@@ -38,7 +38,7 @@ pub fn turn(
         Some(time) => ("turn_time", time),
         None => ("time", string(&mut map, "time")?),
     };
-    let time = clock.read(&time).map_err(|_| not_a_time(field))?;
+    let time = clock.read(&time).map_err(|why| not_a_time(field, &why))?;
     let session = optional_name(&mut map, "session_id")?;
     let speaker = optional_string(&mut map, "speaker")?.filter(|name| !name.is_empty());
     let ordinal = match map.remove("idx") {
@@ -57,8 +57,8 @@ pub fn turn(
     })
 }
 
-fn not_a_time(field: &str) -> String {
-    format!("\"{field}\" is not an RFC 3339 time, such as 2025-01-31T09:30:00+01:00")
+fn not_a_time(field: &str, why: &str) -> String {
+    format!("\"{field}\": {why}; a time is written as 2025-01-31T09:30:00+01:00")
 }
 
 #[cfg(test)]

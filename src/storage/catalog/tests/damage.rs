@@ -55,10 +55,10 @@ fn fill(txn: &mut CatalogTxn<'_>, users: u64, rows: u64) -> Result<()> {
 
 /// Opens with the integrity check and reads everything, as `verify` does.
 fn checked(vfs: &Arc<dyn Vfs>) -> Result<String> {
-    let writer = CatalogWriter::open(vfs, &path(), CACHE, true)?;
+    let writer = CatalogWriter::open(vfs, &path(), ACCESS, true)?;
     let inside = writer.publish(|txn| everything(txn))?;
     writer.close()?;
-    let outside = everything(&CatalogReader::open(vfs, &path(), CACHE)?.begin()?)?;
+    let outside = everything(&CatalogReader::open(vfs, &path(), ACCESS)?.begin()?)?;
     assert_eq!(inside, outside);
     Ok(outside)
 }
@@ -128,9 +128,9 @@ fn a_plain_open_of_damaged_bytes_lets_no_panic_out() {
             *byte = random.next() as u8;
         }
         put(&vfs, &bad);
-        let _ = CatalogReader::open(&vfs, &path(), CACHE)
+        let _ = CatalogReader::open(&vfs, &path(), ACCESS)
             .and_then(|reader| everything(&reader.begin()?));
-        if let Ok(writer) = CatalogWriter::open(&vfs, &path(), CACHE, false) {
+        if let Ok(writer) = CatalogWriter::open(&vfs, &path(), ACCESS, false) {
             let _ = writer.publish(|txn| fill(txn, 5, 20));
             let _ = writer.close();
         }
@@ -143,9 +143,9 @@ fn an_empty_file_is_never_made_a_catalog() {
     for damaged in [vec![], vec![0; 5], vec![0; 4096], b"text".to_vec()] {
         put(&vfs, &damaged);
         for error in [
-            CatalogWriter::open(&vfs, &path(), CACHE, false).unwrap_err(),
-            CatalogWriter::open(&vfs, &path(), CACHE, true).unwrap_err(),
-            CatalogReader::open(&vfs, &path(), CACHE).unwrap_err(),
+            CatalogWriter::open(&vfs, &path(), ACCESS, false).unwrap_err(),
+            CatalogWriter::open(&vfs, &path(), ACCESS, true).unwrap_err(),
+            CatalogReader::open(&vfs, &path(), ACCESS).unwrap_err(),
         ] {
             assert_eq!(error.kind(), ErrorKind::Corrupt, "{error:?}");
         }

@@ -4,6 +4,10 @@ use std::time::Instant;
 
 use super::*;
 
+fn access() -> Access {
+    Access { cache_bytes: 32 << 20, ..ACCESS }
+}
+
 /// Prints what a checkpoint of 4,096 rows costs on a catalog of 100,000 rows, and what reads cost, without the disk.
 #[test]
 #[ignore = "a measurement"]
@@ -15,7 +19,7 @@ fn publish_of_4096_rows_takes_this_long() {
         }
         Ok(())
     });
-    let writer = CatalogWriter::open(&vfs, &path(), 32 << 20, false).unwrap();
+    let writer = CatalogWriter::open(&vfs, &path(), access(), false).unwrap();
     for part in 25..33 {
         let start = Instant::now();
         writer
@@ -29,7 +33,7 @@ fn publish_of_4096_rows_takes_this_long() {
     }
     writer.close().unwrap();
     let start = Instant::now();
-    let reader = CatalogReader::open(&vfs, &path(), 32 << 20).unwrap();
+    let reader = CatalogReader::open(&vfs, &path(), access()).unwrap();
     println!("open: {:?}", start.elapsed());
     measure("begin", || {
         reader.begin().unwrap();

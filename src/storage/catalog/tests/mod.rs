@@ -7,6 +7,7 @@ mod measure;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::*;
 use crate::error::{Error, ErrorKind, Result};
@@ -16,7 +17,7 @@ use crate::options::VectorElement;
 use crate::storage::segment::Counts;
 use crate::storage::vfs::{MemoryVfs, OpenMode, RealVfs, Vfs};
 
-const CACHE: usize = 8 << 20;
+const ACCESS: Access = Access { cache_bytes: 8 << 20, busy_timeout: Duration::ZERO };
 
 /// Numbers that look random and are the same in every run.
 struct Random(u64);
@@ -54,7 +55,7 @@ fn meta() -> Meta {
 
 fn created() -> Arc<dyn Vfs> {
     let vfs: Arc<dyn Vfs> = Arc::new(MemoryVfs::new());
-    CatalogWriter::create(&vfs, &path(), &meta(), CACHE).unwrap();
+    CatalogWriter::create(&vfs, &path(), &meta(), ACCESS).unwrap();
     vfs
 }
 
@@ -73,14 +74,14 @@ fn put(vfs: &Arc<dyn Vfs>, bytes: &[u8]) {
 }
 
 fn publish<T>(vfs: &Arc<dyn Vfs>, work: impl FnOnce(&mut CatalogTxn<'_>) -> Result<T>) -> T {
-    let writer = CatalogWriter::open(vfs, &path(), CACHE, false).unwrap();
+    let writer = CatalogWriter::open(vfs, &path(), ACCESS, false).unwrap();
     let value = writer.publish(work).unwrap();
     writer.close().unwrap();
     value
 }
 
 fn read(vfs: &Arc<dyn Vfs>) -> CatalogRead {
-    CatalogReader::open(vfs, &path(), CACHE).unwrap().begin().unwrap()
+    CatalogReader::open(vfs, &path(), ACCESS).unwrap().begin().unwrap()
 }
 
 fn user(number: u64) -> UserNumber {
@@ -131,16 +132,16 @@ fn a_new_catalog_holds_its_meta_and_nothing_else() {
     let counts = view.row_counts().unwrap();
     assert_eq!(counts.len(), 23);
     assert!(counts.iter().all(|(name, rows)| *rows == if *name == "meta" { 2 } else { 0 }));
-    let again = CatalogWriter::create(&vfs, &path(), &meta(), CACHE).unwrap_err();
+    let again = CatalogWriter::create(&vfs, &path(), &meta(), ACCESS).unwrap_err();
     assert_eq!(again.kind(), ErrorKind::Io);
 }
 
 #[test]
 fn an_open_reader_follows_publishes_and_an_old_read_does_not_move() {
     let vfs = created();
-    let reader = CatalogReader::open(&vfs, &path(), CACHE).unwrap();
+    let reader = CatalogReader::open(&vfs, &path(), ACCESS).unwrap();
     let old = reader.begin().unwrap();
-    let writer = CatalogWriter::open(&vfs, &path(), CACHE, false).unwrap();
+    let writer = CatalogWriter::open(&vfs, &path(), ACCESS, false).unwrap();
     for generation in 2..20 {
         writer
             .publish(|txn| {
@@ -164,7 +165,7 @@ fn an_open_reader_follows_publishes_and_an_old_read_does_not_move() {
 #[test]
 fn a_publish_that_fails_leaves_nothing_and_the_next_one_works() {
     let vfs = created();
-    let writer = CatalogWriter::open(&vfs, &path(), CACHE, false).unwrap();
+    let writer = CatalogWriter::open(&vfs, &path(), ACCESS, false).unwrap();
     let error = writer
         .publish::<()>(|txn| {
             txn.user_add(user(1), b"a")?;
@@ -184,13 +185,13 @@ fn a_publish_that_fails_leaves_nothing_and_the_next_one_works() {
 #[test]
 fn a_catalog_of_a_dead_writer_says_so_and_a_writable_open_repairs_it() {
     let vfs = created();
-    let writer = CatalogWriter::open(&vfs, &path(), CACHE, false).unwrap();
+    let writer = CatalogWriter::open(&vfs, &path(), ACCESS, false).unwrap();
     writer.publish(|txn| txn.user_add(user(1), b"a")).unwrap();
     // The bytes of this moment, without the locks of the writer: what a killed process leaves.
     put(&vfs, &bytes(&vfs));
-    let error = CatalogReader::open(&vfs, &path(), CACHE).unwrap_err();
+    let error = CatalogReader::open(&vfs, &path(), ACCESS).unwrap_err();
     assert!(needs_repair(&error), "{error}");
-    CatalogWriter::open(&vfs, &path(), CACHE, false).unwrap().close().unwrap();
+    CatalogWriter::open(&vfs, &path(), ACCESS, false).unwrap().close().unwrap();
     assert_eq!(read(&vfs).user_number(b"a").unwrap(), Some(user(1)));
 }
 
@@ -357,7 +358,7 @@ fn a_sessions_order_agrees_with_a_sorted_set_through_splits_and_removals() {
     let vfs = created();
     let mut random = Random(5);
     let mut model: BTreeMap<u64, BTreeSet<SessionEntry>> = BTreeMap::new();
-    let writer = CatalogWriter::open(&vfs, &path(), CACHE, false).unwrap();
+    let writer = CatalogWriter::open(&vfs, &path(), ACCESS, false).unwrap();
     for round in 0..60u64 {
         writer
             .publish(|txn| {
@@ -493,7 +494,7 @@ fn statistics_add_up_and_a_row_of_zeros_is_removed() {
     assert_eq!(view.statistics_total().unwrap(), counts(9));
     let rows: Vec<_> = view.statistics_rows().unwrap().map(|row| row.unwrap()).collect();
     assert_eq!(rows, [(Some(user(2)), counts(9)), (None, counts(9))]);
-    let writer = CatalogWriter::open(&vfs, &path(), CACHE, false).unwrap();
+    let writer = CatalogWriter::open(&vfs, &path(), ACCESS, false).unwrap();
     let huge = Counts { rows: i64::MAX, ..Counts::default() };
     let error = writer.publish(|txn| txn.statistics_add(user(2), huge)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
@@ -547,10 +548,10 @@ fn a_catalog_on_a_real_disk_serves_readers_beside_a_writer() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("catalog.redb");
     let vfs: Arc<dyn Vfs> = Arc::new(RealVfs::new());
-    CatalogWriter::create(&vfs, &path, &meta(), CACHE).unwrap();
-    let reader = CatalogReader::open(&vfs, &path, CACHE).unwrap();
-    let writer = CatalogWriter::open(&vfs, &path, CACHE, true).unwrap();
-    let beside = CatalogReader::open(&vfs, &path, CACHE).unwrap();
+    CatalogWriter::create(&vfs, &path, &meta(), ACCESS).unwrap();
+    let reader = CatalogReader::open(&vfs, &path, ACCESS).unwrap();
+    let writer = CatalogWriter::open(&vfs, &path, ACCESS, true).unwrap();
+    let beside = CatalogReader::open(&vfs, &path, ACCESS).unwrap();
     for generation in 2..6 {
         writer
             .publish(|txn| {
@@ -568,5 +569,5 @@ fn a_catalog_on_a_real_disk_serves_readers_beside_a_writer() {
     assert_eq!(reader.begin().unwrap().publish_state().unwrap().0, 5);
     assert_eq!(reader.identity(), vfs.identity(&path).unwrap());
     let missing = directory.path().join("missing.redb");
-    assert_eq!(CatalogReader::open(&vfs, &missing, CACHE).unwrap_err().kind(), ErrorKind::Io);
+    assert_eq!(CatalogReader::open(&vfs, &missing, ACCESS).unwrap_err().kind(), ErrorKind::Io);
 }

@@ -22,6 +22,8 @@ pub enum FaultKind {
     Eio,
     /// A write stores half of its bytes and says so; the next write is an input/output error.
     ShortWriteThenEio,
+    /// A write stores half of its bytes and says so; for the next write the disk is full.
+    ShortWriteThenEnospc,
     /// A write, an extension or the making of a name: the disk is full.
     Enospc,
     /// A sync fails, and what was to be synced is called clean: no later sync makes it durable, reads still see it.
@@ -45,7 +47,7 @@ impl FaultKind {
     fn applies_to(self, call: Call) -> bool {
         match self {
             FaultKind::Eio => true,
-            FaultKind::ShortWriteThenEio => call == Call::Write,
+            FaultKind::ShortWriteThenEio | FaultKind::ShortWriteThenEnospc => call == Call::Write,
             FaultKind::Enospc => matches!(call, Call::Write | Call::SetLen | Call::Create),
             FaultKind::SyncEio => call == Call::Sync,
             FaultKind::Eintr => matches!(call, Call::Read | Call::Write),
@@ -68,7 +70,7 @@ pub(super) struct Faults {
     pub(super) calls: u64,
     waiting: Vec<Fault>,
     /// The next write fails: the second half of a short write.
-    next_write_fails: bool,
+    next_write_fails: Option<fn() -> io::Error>,
     /// Index of the first call that failed.
     pub(super) fired: Option<u64>,
 }
@@ -80,15 +82,17 @@ impl Faults {
 
     pub(super) fn clear(&mut self) {
         self.waiting.clear();
-        self.next_write_fails = false;
+        self.next_write_fails = None;
     }
 
     /// Counts a call and decides on it.
     pub(super) fn judge(&mut self, call: Call) -> Verdict {
         let index = self.calls;
         self.calls += 1;
-        if call == Call::Write && std::mem::take(&mut self.next_write_fails) {
-            return Verdict::Fail(eio());
+        if call == Call::Write
+            && let Some(error) = self.next_write_fails.take()
+        {
+            return Verdict::Fail(error());
         }
         let due = |fault: &Fault| fault.at_call <= index && fault.kind.applies_to(call);
         let Some(at) = self.waiting.iter().position(due) else {
@@ -101,10 +105,14 @@ impl Faults {
         self.fired.get_or_insert(index);
         match fault.kind {
             FaultKind::Eio | FaultKind::SyncEio => Verdict::Fail(eio()),
-            FaultKind::Enospc => Verdict::Fail(io::ErrorKind::StorageFull.into()),
+            FaultKind::Enospc => Verdict::Fail(enospc()),
             FaultKind::Eintr => Verdict::Fail(io::ErrorKind::Interrupted.into()),
             FaultKind::ShortWriteThenEio => {
-                self.next_write_fails = true;
+                self.next_write_fails = Some(eio);
+                Verdict::Short
+            }
+            FaultKind::ShortWriteThenEnospc => {
+                self.next_write_fails = Some(enospc);
                 Verdict::Short
             }
         }
@@ -114,6 +122,10 @@ impl Faults {
 /// The system's own input/output error.
 fn eio() -> io::Error {
     io::Error::from_raw_os_error(5)
+}
+
+fn enospc() -> io::Error {
+    io::ErrorKind::StorageFull.into()
 }
 
 /// The error of every call of a process that was killed.

@@ -119,17 +119,18 @@ impl VfsFile for SimFile {
         self.open.try_lock_range(range, kind)
     }
 
-    fn lock_range(&self, range: LockRange, kind: LockKind) -> io::Result<()> {
+    fn lock_range(&self, range: LockRange, kind: LockKind, _: Duration) -> io::Result<bool> {
+        // No task of the schedule is ever stopped: a lock that is not given up is a bug, which the schedule finds.
         let mut wants = Want::Turn;
         loop {
             self.vfs.hand_over(wants)?;
             let scheduled = self.vfs.disk.task().is_some();
             let locked = match scheduled {
                 true => self.open.try_lock_range(range, kind)?,
-                false => self.open.lock_range(range, kind, Some(LOCK_PATIENCE))?,
+                false => self.open.lock_range(range, kind, LOCK_PATIENCE)?,
             };
             if locked {
-                return Ok(());
+                return Ok(true);
             }
             assert!(scheduled, "a range lock of the simulated disk was never given up");
             wants = Want::Lock;

@@ -1,7 +1,7 @@
 //! redb on the simulated disk: what it acknowledged survives every power cut, and a lost sync is seen.
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use redb::{Builder, ConcurrencyMode, Database, ReadableDatabase, TableDefinition};
 
@@ -19,7 +19,7 @@ fn open(vfs: &SimVfs, check: bool) -> Result<Database, redb::DatabaseError> {
         .set_concurrency_mode(ConcurrencyMode::MultiWriter)
         .set_cache_size(1 << 20)
         .set_check_integrity_on_open(check)
-        .create_with_backend(CatalogBackend::new(file))
+        .create_with_backend(CatalogBackend::new(file, Duration::ZERO))
 }
 
 fn put(database: &Database, key: u64) -> Result<(), redb::Error> {

@@ -263,7 +263,7 @@ fn a_killed_task_frees_its_locks_at_once_and_only_gets_errors() {
         let byte = (std::ops::Bound::Included(0), std::ops::Bound::Included(0));
         let lock = |vfs: &SimVfs| {
             let file = vfs.open(Path::new(A), OpenMode::ReadWrite).unwrap();
-            file.lock_range(byte, Exclusive).map(|()| file)
+            file.lock_range(byte, Exclusive, Duration::ZERO).map(|_| file)
         };
         let held = Mutex::new(None);
         let hold = |vfs: SimVfs| {
@@ -300,9 +300,9 @@ fn a_run_that_does_not_end_fails_with_its_seed() {
         move |vfs: SimVfs| {
             let file = vfs.open(Path::new(A), OpenMode::ReadWrite).unwrap();
             let byte = |at| (std::ops::Bound::Included(at), std::ops::Bound::Included(at));
-            if file.lock_range(byte(first), Exclusive).is_ok() {
+            if file.lock_range(byte(first), Exclusive, Duration::ZERO).is_ok() {
                 vfs.pause(Duration::from_secs(1));
-                let _ = file.lock_range(byte(1 - first), Exclusive);
+                let _ = file.lock_range(byte(1 - first), Exclusive, Duration::ZERO);
             }
         }
     };
