@@ -8,7 +8,7 @@ use std::thread;
 use crate::error::Result;
 use crate::index::UserRows;
 use crate::model::VectorSpace;
-use crate::options::{ROUTED_TOP_K_MAX, WHOLE_ROWS_MAX};
+use crate::options::ROUTED_TOP_K_MAX;
 use crate::storage::Part;
 
 use super::exact::Exact;
@@ -58,13 +58,13 @@ impl<'a, 's> ByWords<'a, 's> {
     ) -> Result<ByWords<'a, 's>> {
         let (rows, plan, words) = (memory.rows, memory.plan, memory.words);
         let test = RowTest::new(rows, memory.user, &plan.filters)?;
-        let is_large = rows.len() > WHOLE_ROWS_MAX;
+        let is_large = rows.len() > plan.route_above;
         let passing = match is_large && plan.filters.are_open() {
             true => Vec::new(),
             false => (0..rows.len()).filter(|row| test.passes(rows, *row)).collect(),
         };
         let is_routed = is_large
-            && (plan.filters.are_open() || passing.len() > WHOLE_ROWS_MAX as usize)
+            && (plan.filters.are_open() || passing.len() > plan.route_above as usize)
             && words.vector.is_ok()
             && depth <= ROUTED_TOP_K_MAX;
         let (scorer, nearest) = match is_routed {

@@ -36,6 +36,7 @@ pub struct Query {
     pub(super) fold: bool,
     pub(super) weights: RecallOptions,
     pub(super) exact: bool,
+    pub(super) route_above: Option<u32>,
 }
 
 /// By what an answer is ranked.
@@ -158,6 +159,14 @@ impl Query {
     #[must_use]
     pub fn weights(mut self, weights: RecallOptions) -> Query {
         self.weights = weights;
+        self
+    }
+
+    /// Episodes of the user above which candidates are chosen by words and codes instead of scoring every episode. A score
+    /// does not depend on it; an episode may be missed above it. Default: 20,000.
+    #[must_use]
+    pub fn route_above(mut self, episodes: u32) -> Query {
+        self.route_above = Some(episodes);
         self
     }
 
