@@ -184,6 +184,14 @@ impl Search<'_> {
         self.leg("vector", vector, reason);
         let space = self.store.space();
         let parts = snapshot.parts(self.user)?;
+        if plan.exact {
+            let (filters, explain) = (&plan.filters, &mut self.explain);
+            let all = exhaustive::words(&snapshot, &parts, words, filters, space, explain)?;
+            explain.micros.scan = self.watch.lap();
+            return serve(&snapshot, plan, why, |depth| {
+                Ok(all.iter().take(depth).cloned().collect())
+            });
+        }
         let rows = UserRows::new(&snapshot, self.user, &parts, &self.cache.index)?;
         let (watch, explain) = (&mut self.watch, &mut self.explain);
         explain.log_rows = rows.log().len().into();

@@ -1,6 +1,5 @@
 //! One user's rows as a search sees them: where a row lies, whether it passes the filters, and its exact score.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::error::{Error, Result};
@@ -8,9 +7,9 @@ use crate::ids::{SessionNumber, UserNumber};
 use crate::model::{Record, VectorSpace, unpack_vector};
 use crate::options::VectorElement;
 use crate::simd;
+use crate::storage::Snapshot;
 use crate::storage::dead::DeadRows;
 use crate::storage::segment::Segment;
-use crate::storage::{Part, Snapshot};
 
 use super::plan::Filters;
 
@@ -232,18 +231,6 @@ impl<'a> ExactScorer<'a> {
             }
         };
         Ok(simd::dot(self.query, values))
-    }
-}
-
-/// The record at `place`.
-pub(super) fn record_at<'p>(
-    snapshot: &Snapshot,
-    parts: &'p [Part<'_>],
-    place: Place,
-) -> Result<Cow<'p, Record>> {
-    match &parts[place.part as usize] {
-        Part::Cell { segment, .. } => Ok(Cow::Owned(snapshot.record(segment, place.row)?)),
-        Part::Log { records } => Ok(Cow::Borrowed(&records[place.row as usize])),
     }
 }
 

@@ -1,6 +1,9 @@
-//! The definition of a vector search: every live row that passes the filters is scored exactly, and all are sorted.
+//! The definition of a search, by vectors here and by words in `words`: every live row that passes the filters is scored
+//! exactly, and all are sorted.
 //!
 //! Shares no choice of candidates with the ordinary path, so that each can be held against the other.
+
+mod words;
 
 use crate::error::Result;
 use crate::model::VectorSpace;
@@ -10,6 +13,8 @@ use crate::storage::Part;
 use super::explain::Explain;
 use super::rank::Ranked;
 use super::rows::{ExactScorer, Place, RowFilter};
+
+pub(super) use words::words;
 
 /// The `top_k` rows of `parts` nearest to `query`.
 pub(super) fn search(
