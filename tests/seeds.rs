@@ -216,6 +216,10 @@ fn generated() -> Vec<(&'static str, Inputs)> {
         ("ops_vs_model", named((0..12).map(|seed| (SEEDS[seed], noise(seed, 360))).collect())),
         ("record_decode", named(records(&bundle))),
         (
+            "search_vs_exhaustive",
+            named((0..12).map(|seed| (SEEDS[seed], noise(seed, 700))).collect()),
+        ),
+        (
             "segment_open",
             named(vec![
                 ("example-whole", small_segment()),

@@ -18,6 +18,7 @@ pub mod log_open;
 pub mod ops_vs_model;
 pub mod record_decode;
 pub mod repair;
+pub mod search_vs_exhaustive;
 pub mod segment_open;
 pub mod steady;
 
@@ -28,7 +29,7 @@ pub const DATABASE: [u8; 16] = *b"0123456789abcdef";
 pub type Body = fn(&[u8]);
 
 /// All targets by name.
-pub const ALL: [(&str, Body); 8] = [
+pub const ALL: [(&str, Body); 9] = [
     ("analyse_text", analyse_text::run),
     ("bundle_open", bundle_open::run),
     ("crash_ops", crash_ops::run),
@@ -36,5 +37,6 @@ pub const ALL: [(&str, Body); 8] = [
     ("log_open", log_open::run),
     ("ops_vs_model", ops_vs_model::run),
     ("record_decode", record_decode::run),
+    ("search_vs_exhaustive", search_vs_exhaustive::run),
     ("segment_open", segment_open::run),
 ];

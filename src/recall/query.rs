@@ -133,8 +133,8 @@ impl Query {
 
     /// When the question is asked, for days such as "yesterday" in it. Default: now, in UTC.
     #[must_use]
-    pub fn query_time(mut self, query_time: ZonedTime) -> Query {
-        self.query_time = Some(query_time);
+    pub fn query_time(mut self, query_time: impl Into<ZonedTime>) -> Query {
+        self.query_time = Some(query_time.into());
         self
     }
 
