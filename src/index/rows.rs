@@ -12,7 +12,7 @@ use crate::storage::{Part, Snapshot};
 
 use super::cache::{Entry, IndexCache};
 use super::log_rows::LogRows;
-use super::run::Run;
+use super::run::{Code, Run};
 
 /// Stands for no row.
 pub(crate) const NO_ROW: u32 = u32::MAX;
@@ -258,7 +258,7 @@ impl<'s> UserRows<'s> {
     ///
     /// # Errors
     /// `Corrupt`.
-    pub fn code(&self, row: u32) -> Result<Option<(&[u8], &[[u8; 4]])>> {
+    pub fn code(&self, row: u32) -> Result<Option<Code<'_>>> {
         match self.at(row) {
             At::Run(run, at) if self.has_code(row) => run.code(at),
             _ => Ok(None),

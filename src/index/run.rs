@@ -11,6 +11,9 @@ use crate::storage::segment::{
     Lexicon, PASSAGE_LENGTH_BYTES, PassageLength, ROW_HAS_TIME, ROW_HAS_VECTOR, Segment,
 };
 
+/// The code of one vector, and the factor that corrects what it estimates.
+pub(crate) type Code<'s> = (&'s [u8], &'s [[u8; 4]]);
+
 /// The rows of one segment, one behind the other. All indexes count from the first of them.
 pub(crate) struct Run<'s> {
     pub segment: &'s Segment,
@@ -173,7 +176,7 @@ impl<'s> Run<'s> {
     ///
     /// # Errors
     /// `Corrupt`.
-    pub fn code(&self, at: u32) -> Result<Option<(&'s [u8], &'s [[u8; 4]])>> {
+    pub fn code(&self, at: u32) -> Result<Option<Code<'s>>> {
         if self.flags[at as usize] & ROW_HAS_VECTOR == 0 {
             return Ok(None);
         }
