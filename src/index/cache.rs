@@ -73,13 +73,14 @@ impl IndexCache {
             }
             Known::Nothing => (None, LogRows::default()),
         };
-        let stored = stored.map_or_else(|| Stored::new(runs).map(Arc::new), Ok)?;
+        let stored = stored.map_or_else(|| Stored::new(snapshot, runs).map(Arc::new), Ok)?;
         log.update(records);
+        let log_order = LogOrder::new(snapshot, user, runs, &stored.order, &log)?;
         let entry = Arc::new(Entry {
             generation,
             seq,
             stored,
-            log_order: LogOrder::new(snapshot, user, runs, &log)?,
+            log_order,
             speakers: speakers(runs, records)?,
             log,
         });
@@ -129,7 +130,7 @@ impl IndexCache {
 }
 
 impl Stored {
-    fn new(runs: &[Run<'_>]) -> Result<Stored> {
+    fn new(snapshot: &Snapshot, runs: &[Run<'_>]) -> Result<Stored> {
         let rows = runs.last().map_or(0, |run| run.ends().0);
         let mut starts = Vec::with_capacity(rows as usize + 1);
         starts.push(0);
@@ -137,7 +138,7 @@ impl Stored {
             starts.pop();
             starts.extend(run.starts()?);
         }
-        Ok(Stored { starts, order: StoredOrder::new(rows) })
+        Ok(Stored { starts, order: StoredOrder::new(snapshot, runs) })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The turns before and after a row in its session, by row number.
 //!
-//! What the catalog says of stored rows is read a session at a time, when first asked for, and kept as long as the
+//! The rows of a session are put in order when one of them is first asked for, and what follows is kept as long as the
 //! catalog's state holds. What the logs add or end lies over it, and is made again when the logs have grown.
 
 use std::collections::{BTreeSet, HashMap};
@@ -14,13 +14,17 @@ use super::log_rows::LogRows;
 use super::rows::NO_ROW;
 use super::run::Run;
 
-/// A row whose session was not read yet.
+/// A row whose session was not put in order yet.
 const UNKNOWN: u32 = u32::MAX - 1;
 
-/// The order of stored rows, as the catalog has it.
+/// The sessions of stored rows, without those rows that the catalog lists as dead.
 #[derive(Debug, Default)]
 pub struct StoredOrder {
     around: Vec<[AtomicU32; 2]>,
+    /// The rows by session, in no order within one.
+    rows: Vec<u32>,
+    /// Where the rows of each session lie in `rows`.
+    sessions: HashMap<u64, (u32, u32)>,
 }
 
 /// What the logs change of it.
@@ -33,14 +37,62 @@ pub struct LogOrder {
 }
 
 impl StoredOrder {
-    /// Nothing known yet of `rows` rows.
-    pub fn new(rows: u32) -> StoredOrder {
+    /// Sorts the rows of `runs` by session.
+    pub fn new(snapshot: &Snapshot, runs: &[Run<'_>]) -> StoredOrder {
+        let count = runs.last().map_or(0, |run| run.ends().0);
         let unknown = || [AtomicU32::new(UNKNOWN), AtomicU32::new(UNKNOWN)];
-        StoredOrder { around: (0..rows).map(|_| unknown()).collect() }
+        let mut order = StoredOrder {
+            around: (0..count).map(|_| unknown()).collect(),
+            ..StoredOrder::default()
+        };
+        // First how many rows each session has, then where each session starts, then the rows. Rows of one session
+        // mostly follow one another.
+        let mut spans: Vec<(u32, u32)> = Vec::new();
+        let mut span_of: Vec<u32> = Vec::with_capacity(count as usize);
+        let mut numbers: HashMap<u64, u32> = HashMap::new();
+        let mut last = (SessionNumber::NONE.get(), NO_ROW);
+        for run in runs {
+            let dead = snapshot.dead_in_catalog(run.segment.id());
+            for at in 0..run.len() {
+                let session = run.session(at);
+                let is_dead = dead.is_some_and(|dead| dead.contains(run.rows.start + at));
+                if session == SessionNumber::NONE.get() || is_dead {
+                    span_of.push(NO_ROW);
+                    continue;
+                }
+                if session != last.0 {
+                    let number = *numbers.entry(session).or_insert_with(|| {
+                        spans.push((0, 0));
+                        spans.len() as u32 - 1
+                    });
+                    last = (session, number);
+                }
+                spans[last.1 as usize].1 += 1;
+                span_of.push(last.1);
+            }
+        }
+        let mut start = 0;
+        for span in &mut spans {
+            let length = span.1;
+            *span = (start, start);
+            start += length;
+        }
+        order.rows = vec![0; start as usize];
+        for (row, number) in (0..).zip(span_of) {
+            if let Some(span) = spans.get_mut(number as usize) {
+                order.rows[span.1 as usize] = row;
+                span.1 += 1;
+            }
+        }
+        order.sessions = numbers
+            .into_iter()
+            .map(|(session, number)| (session, spans[number as usize]))
+            .collect();
+        order
     }
 
     /// The rows before and after the stored row `row`; [`NO_ROW`] for none.
-    pub fn around(&self, snapshot: &Snapshot, runs: &[Run<'_>], row: u32) -> Result<[u32; 2]> {
+    pub fn around(&self, runs: &[Run<'_>], row: u32) -> [u32; 2] {
         let slot = &self.around[row as usize];
         let load = || {
             let previous = slot[0].load(Ordering::Acquire);
@@ -48,23 +100,29 @@ impl StoredOrder {
         };
         let around = load();
         if around[0] != UNKNOWN {
-            return Ok(around);
+            return around;
         }
         if let Some(session) = session_of(runs, row) {
-            let entries = snapshot.session_entries(session)?;
-            let mut order = Vec::with_capacity(entries.len());
-            for entry in &entries {
-                order.extend(stored_row(snapshot, runs, EpisodeId::new(entry.id))?);
-            }
+            let mut entries: Vec<(SessionEntry, u32)> =
+                self.rows_of(session).iter().map(|row| (entry_of(runs, *row), *row)).collect();
+            entries.sort_unstable();
+            let order: Vec<u32> = entries.into_iter().map(|(_, row)| row).collect();
             for (row, around) in links(&order) {
                 self.set(row, around);
             }
         }
-        // A row that its session does not list is ended, or stands alone.
+        // A dead row stands alone.
         if load()[0] == UNKNOWN {
             self.set(row, [NO_ROW, NO_ROW]);
         }
-        Ok(load())
+        load()
+    }
+
+    fn rows_of(&self, session: SessionNumber) -> &[u32] {
+        match self.sessions.get(&session.get()) {
+            Some((start, end)) => &self.rows[*start as usize..*end as usize],
+            None => &[],
+        }
     }
 
     /// The one before is written last: who sees it sees both.
@@ -76,11 +134,15 @@ impl StoredOrder {
 }
 
 impl LogOrder {
-    /// What the logs change. `log`: the rows of the logs of `user`.
+    /// What the logs change of `order`. `log`: the rows of the logs of `user`.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
     pub fn new(
         snapshot: &Snapshot,
         user: &[u8],
         runs: &[Run<'_>],
+        order: &StoredOrder,
         log: &LogRows,
     ) -> Result<LogOrder> {
         let mut made =
@@ -89,7 +151,8 @@ impl LogOrder {
         for (name, waiting) in snapshot.pending_sessions(user) {
             let number = snapshot.session_number(user, name)?;
             touched.extend(number);
-            made.take(snapshot, runs, log, number, waiting.iter())?;
+            let stored = number.map_or(&[][..], |number| order.rows_of(number));
+            made.take(snapshot, runs, log, stored, waiting.iter());
         }
         // Sessions of which the logs end a row and hold none.
         for id in snapshot.ended() {
@@ -97,45 +160,39 @@ impl LogOrder {
             if let Some(session) = row.and_then(|row| session_of(runs, row))
                 && touched.insert(session)
             {
-                made.take(snapshot, runs, log, Some(session), [].iter())?;
+                made.take(snapshot, runs, log, order.rows_of(session), [].iter());
             }
         }
         Ok(made)
     }
 
+    /// Puts the rows of one session in order: those of the segments that the logs do not end, and those of the logs.
     fn take<'e>(
         &mut self,
         snapshot: &Snapshot,
         runs: &[Run<'_>],
         log: &LogRows,
-        number: Option<SessionNumber>,
+        stored: &[u32],
         waiting: impl Iterator<Item = &'e SessionEntry>,
-    ) -> Result<()> {
-        let mut entries = match number {
-            Some(number) => snapshot.session_entries(number)?,
-            None => Vec::new(),
-        };
-        entries.retain(|entry| !snapshot.is_masked(EpisodeId::new(entry.id)));
-        entries.extend(waiting);
+    ) {
+        let first_of_log = runs.last().map_or(0, |run| run.ends().0);
+        let stored = stored.iter().map(|row| (entry_of(runs, *row), *row));
+        let mut entries: Vec<(SessionEntry, u32)> =
+            stored.filter(|(entry, _)| !snapshot.is_masked(EpisodeId::new(entry.id))).collect();
+        entries.extend(waiting.filter_map(|entry| {
+            let row = log.row_of(EpisodeId::new(entry.id))?;
+            Some((*entry, first_of_log + row))
+        }));
         entries.sort_unstable();
-        let stored = runs.last().map_or(0, |run| run.ends().0);
-        let mut order = Vec::with_capacity(entries.len());
-        for entry in &entries {
-            let id = EpisodeId::new(entry.id);
-            order.extend(match log.row_of(id) {
-                Some(row) => Some(stored + row),
-                None => stored_row(snapshot, runs, id)?,
-            });
-        }
+        let order: Vec<u32> = entries.into_iter().map(|(_, row)| row).collect();
         for (row, around) in links(&order) {
-            match row.checked_sub(stored) {
+            match row.checked_sub(first_of_log) {
                 Some(row) => self.logs[row as usize] = around,
                 None => {
                     self.stored.insert(row, around);
                 }
             }
         }
-        Ok(())
     }
 
     /// The rows around a row of the logs.
@@ -152,12 +209,23 @@ impl LogOrder {
     }
 }
 
+/// The run of a stored row, and the row's index in it.
+fn at<'r, 's>(runs: &'r [Run<'s>], row: u32) -> (&'r Run<'s>, u32) {
+    let run = &runs[runs.partition_point(|run| run.first <= row) - 1];
+    (run, row - run.first)
+}
+
 /// The session of a stored row.
 fn session_of(runs: &[Run<'_>], row: u32) -> Option<SessionNumber> {
-    let behind = runs.partition_point(|run| run.first <= row);
-    let run = &runs[behind.checked_sub(1)?];
-    let session = SessionNumber::new(run.session(row - run.first));
+    let (run, at) = at(runs, row);
+    let session = SessionNumber::new(run.session(at));
     (session != SessionNumber::NONE).then_some(session)
+}
+
+/// The place of a stored row in its session.
+fn entry_of(runs: &[Run<'_>], row: u32) -> SessionEntry {
+    let (run, at) = at(runs, row);
+    SessionEntry { time: run.time(at), ordinal: run.ordinal(at), id: run.id(at) }
 }
 
 /// The number of the row that holds the latest stored version of `id`, if it is one of `runs`.

@@ -176,15 +176,12 @@ impl<'s> UserRows<'s> {
     }
 
     /// The live rows before and after a live row in its session; [`NO_ROW`] for none.
-    ///
-    /// # Errors
-    /// `Corrupt`, `Io`.
-    pub fn around(&self, row: u32) -> Result<[u32; 2]> {
+    pub fn around(&self, row: u32) -> [u32; 2] {
         match row.checked_sub(self.stored.0) {
-            Some(at) => Ok(self.kept.log_order.of_log(at)),
+            Some(at) => self.kept.log_order.of_log(at),
             None => match self.kept.log_order.of_stored(row) {
-                Some(around) => Ok(around),
-                None => self.kept.stored.order.around(self.snapshot, &self.runs, row),
+                Some(around) => around,
+                None => self.kept.stored.order.around(&self.runs, row),
             },
         }
     }
@@ -198,7 +195,7 @@ impl<'s> UserRows<'s> {
         &self,
         term: &str,
         scratch: &mut Vec<Posting>,
-        mut each: impl FnMut(u32, u32, Frequencies) -> Result<()>,
+        mut each: impl FnMut(u32, u32, Frequencies),
     ) -> Result<u64> {
         let mut live = 0;
         let starts = &self.kept.stored.starts;
@@ -214,7 +211,7 @@ impl<'s> UserRows<'s> {
                     row = row_of(starts, passage, row, last);
                     if run.is_live(row - run.first) {
                         live += 1;
-                        each(passage, row, posting.frequencies)?;
+                        each(passage, row, posting.frequencies);
                     }
                 }
             }
@@ -226,7 +223,7 @@ impl<'s> UserRows<'s> {
             if log.is_live(row) {
                 live += 1;
                 let (rows, passages) = self.stored;
-                each(passages + posting.passage, rows + row, posting.frequencies)?;
+                each(passages + posting.passage, rows + row, posting.frequencies);
             }
         }
         Ok(live)

@@ -39,6 +39,7 @@ pub(crate) struct Run<'s> {
     offsets: &'s [[u8; 2]],
     expiries: &'s [[u8; 8]],
     sessions: &'s [[u8; 8]],
+    ordinals: &'s [[u8; 8]],
     speakers: &'s [[u8; 4]],
 }
 
@@ -92,6 +93,7 @@ impl<'s> Run<'s> {
             offsets: segment.offsets(rows.clone())?,
             expiries: segment.expiries(rows.clone())?,
             sessions: segment.session_column(rows.clone())?,
+            ordinals: segment.ordinals(rows.clone())?,
             speakers: segment.speaker_column(rows.clone())?,
             lexicon: segment.lexicon(user)?,
             has_dead: !dead.is_empty(),
@@ -137,6 +139,10 @@ impl<'s> Run<'s> {
 
     pub fn session(&self, at: u32) -> u64 {
         u64::from_le_bytes(self.sessions[at as usize])
+    }
+
+    pub fn ordinal(&self, at: u32) -> u64 {
+        u64::from_le_bytes(self.ordinals[at as usize])
     }
 
     /// The number of the speaker in the segment; 0 for none.

@@ -66,23 +66,19 @@ impl<'r, 's> Exact<'r, 's> {
     }
 
     /// The rows whose vectors the scores of `row` and its neighbours take: its own, and two before and behind it.
-    ///
-    /// # Errors
-    /// `Corrupt`, `Io`.
-    pub fn reach(&self, row: u32, out: &mut Vec<u32>) -> Result<()> {
+    pub fn reach(&self, row: u32, out: &mut Vec<u32>) {
         let rows = self.scorer.rows;
         out.push(row);
         for side in [0, 1] {
             let mut at = row;
             for _ in 0..2 {
-                at = rows.around(at)?[side];
+                at = rows.around(at)[side];
                 if at == NO_ROW {
                     break;
                 }
                 out.push(at);
             }
         }
-        Ok(())
     }
 
     /// The score of a row before its neighbours lend.
@@ -101,7 +97,7 @@ impl<'r, 's> Exact<'r, 's> {
 
     fn parts(&mut self, row: u32) -> Result<(ScoreParts, LexicalScore)> {
         if self.vectors.is_some() {
-            let [previous, next] = self.scorer.rows.around(row)?;
+            let [previous, next] = self.scorer.rows.around(row);
             let three = [row, previous, next];
             self.compare(three.into_iter().filter(|row| *row != NO_ROW))?;
         }
@@ -121,10 +117,10 @@ impl<'r, 's> Exact<'r, 's> {
     }
 
     fn lent(&mut self, row: u32, own: f32) -> Result<f32> {
-        for row in self.scorer.rows.around(row)?.into_iter().filter(|row| *row != NO_ROW) {
+        for row in self.scorer.rows.around(row).into_iter().filter(|row| *row != NO_ROW) {
             self.own(row)?;
         }
-        self.scorer.lend(row, own, |row| self.own[row as usize])
+        Ok(self.scorer.lend(row, own, |row| self.own[row as usize]))
     }
 
     /// A row with its score.

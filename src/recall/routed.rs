@@ -42,13 +42,13 @@ pub(super) fn candidates(
     chosen.dedup();
     let lexical = &mut exact.scorer.lexical;
     lexical.begin_exact();
-    lexical.score_rows(&chosen)?;
+    lexical.score_rows(&chosen);
     let mut scored: HashSet<u32> = chosen.iter().copied().collect();
 
     // Rows that have a vector and no code yet cannot be estimated.
     let mut reach = Vec::new();
     for row in &chosen {
-        let around = rows.around(*row)?.into_iter().filter(|row| *row != NO_ROW);
+        let around = rows.around(*row).into_iter().filter(|row| *row != NO_ROW);
         reach.extend(around.chain([*row]).filter(|row| codes.is_none() || !rows.has_code(*row)));
     }
     exact.compare(reach.drain(..))?;
@@ -63,7 +63,7 @@ pub(super) fn candidates(
 
     for candidate in &estimated {
         reach.push(candidate.row);
-        reach.extend(rows.around(candidate.row)?.into_iter().filter(|row| *row != NO_ROW));
+        reach.extend(rows.around(candidate.row).into_iter().filter(|row| *row != NO_ROW));
     }
     exact.compare(reach.drain(..))?;
     for candidate in &mut estimated {
@@ -74,17 +74,17 @@ pub(super) fn candidates(
     let mut last: HashSet<u32> = HashSet::new();
     for candidate in &estimated {
         last.insert(candidate.row);
-        let around = rows.around(candidate.row)?;
+        let around = rows.around(candidate.row);
         last.extend(around.into_iter().filter(|row| *row != NO_ROW && passes(*row)));
     }
     let mut lenders = Vec::new();
     for row in &last {
-        exact.reach(*row, &mut reach)?;
-        let around = rows.around(*row)?;
+        exact.reach(*row, &mut reach);
+        let around = rows.around(*row);
         let three = around.into_iter().chain([*row]).filter(|row| *row != NO_ROW);
         lenders.extend(three.filter(|row| scored.insert(*row)));
     }
-    exact.scorer.lexical.score_rows(&lenders)?;
+    exact.scorer.lexical.score_rows(&lenders);
     exact.compare(reach)?;
     last.into_iter().map(|row| exact.candidate(row)).collect()
 }

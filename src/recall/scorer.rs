@@ -121,7 +121,7 @@ impl<'r, 's> Scorer<'r, 's> {
         let (facts, lexical) = (self.facts(row), self.lexical.score(row));
         let mut blended = 0.0;
         if self.words.vector.is_ok() {
-            let [previous, next] = self.rows.around(row)?;
+            let [previous, next] = self.rows.around(row);
             let mut of = |row: u32| (row != NO_ROW).then(|| cosine(row)).transpose();
             let (previous, next) = (of(previous)?, of(next)?);
             let openness = openness(facts.words, weights);
@@ -131,15 +131,12 @@ impl<'r, 's> Scorer<'r, 's> {
     }
 
     /// What its neighbours lend to a live row with score `score`. `own` gives a row's score before that.
-    ///
-    /// # Errors
-    /// `Corrupt`, `Io`.
-    pub fn lend(&self, row: u32, score: f32, own: impl Fn(u32) -> f32) -> Result<f32> {
+    pub fn lend(&self, row: u32, score: f32, own: impl Fn(u32) -> f32) -> f32 {
         let weights = &self.words.weights;
-        let [previous, next] = self.rows.around(row)?;
+        let [previous, next] = self.rows.around(row);
         let of = |row: u32| (row != NO_ROW).then(|| own(row));
         let (previous, next) = (of(previous), of(next));
         let words = self.facts(row).words;
-        Ok(lent(score, previous, next, openness(words, weights), weights))
+        lent(score, previous, next, openness(words, weights), weights)
     }
 }

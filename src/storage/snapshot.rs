@@ -5,7 +5,7 @@ use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::ids::{CommitSeq, EpisodeId, SessionNumber, UserNumber};
+use crate::ids::{CommitSeq, EpisodeId, SegmentId, SessionNumber, UserNumber};
 use crate::model::{Record, RowKind};
 use crate::simd::codec::Codec;
 
@@ -89,22 +89,10 @@ impl Snapshot {
         self.read.user_number(user)
     }
 
-    /// The sessions of a user that the catalog knows, by name.
-    ///
-    /// # Errors
-    /// `Corrupt`, `Io`.
-    pub fn sessions_of(&self, user: UserNumber) -> Result<Vec<(SessionNumber, String)>> {
-        let sessions = self.read.sessions_of(user)?.into_iter();
-        Ok(sessions.map(|session| (session.session, session.name)).collect())
-    }
-
-    /// The entries of a session as the catalog has them, in its order: those that the logs end included, those that
-    /// are in the logs only left out.
-    ///
-    /// # Errors
-    /// `Corrupt`, `Io`.
-    pub fn session_entries(&self, session: SessionNumber) -> Result<Vec<SessionEntry>> {
-        self.read.session_entries(session)
+    /// The rows of a segment that the catalog lists as dead; those that the logs end are not among them.
+    pub fn dead_in_catalog(&self, segment: SegmentId) -> Option<&DeadRows> {
+        let view = self.view.base.segments.iter().find(|view| view.segment.id() == segment);
+        view.map(|view| &*view.dead)
     }
 
     /// Whether the logs end a version of `id`: what catalog and segments say of it no longer holds.

@@ -47,18 +47,17 @@ impl<'r, 's> Lexical<'r, 's> {
             let mut postings = Vec::new();
             let df = rows.postings(term, &mut scratch, |passage, row, frequencies| {
                 postings.push((passage, row, frequencies));
-                Ok(())
             })?;
             if let Some(weight) = lexical.weight(df, *count) {
                 lists.push(List { weight, postings });
             }
         }
-        lexical.look_roughly(&lists)?;
+        lexical.look_roughly(&lists);
         lexical.lists = Some(Lists(lists));
         Ok(lexical)
     }
 
-    fn look_roughly(&mut self, lists: &[List]) -> Result<()> {
+    fn look_roughly(&mut self, lists: &[List]) {
         let mut by_rarity: Vec<&List> = lists.iter().collect();
         by_rarity.sort_by_key(|list| list.postings.len());
         let mut reached = PassageSet::new(self.rows.passage_count());
@@ -66,14 +65,13 @@ impl<'r, 's> Lexical<'r, 's> {
             let proposes = rank < 2 || list.postings.len() as u64 <= PROPOSING_TERM_PASSAGES_MAX;
             for &(passage, row, frequencies) in &list.postings {
                 if proposes {
-                    self.propose(passage, row, frequencies, list.weight, &mut reached)?;
+                    self.propose(passage, row, frequencies, list.weight, &mut reached);
                 } else if reached.contains(passage) {
                     let own = f32::from(half_terms(frequencies)) * 0.5;
                     self.slots.write(passage).sum += rough(own, list.weight, self.weights);
                 }
             }
         }
-        Ok(())
     }
 
     /// Adds a posting to the rough sums of the passage and of those that borrow from it.
@@ -84,7 +82,7 @@ impl<'r, 's> Lexical<'r, 's> {
         frequencies: Frequencies,
         weight: f32,
         reached: &mut PassageSet,
-    ) -> Result<()> {
+    ) {
         let (rows, weights) = (self.rows, self.weights);
         let mut add = |passage: u32, row: u32, frequency: f32| {
             if frequency > 0.0 {
@@ -98,13 +96,13 @@ impl<'r, 's> Lexical<'r, 's> {
         add(passage, row, f32::from(half_terms(frequencies)) * 0.5);
         let text = f32::from(frequencies.text);
         if text == 0.0 {
-            return Ok(());
+            return;
         }
         let own = rows.passages(row);
-        let [previous, next] = rows.around(row)?;
+        let [previous, next] = rows.around(row);
         if passage + 1 == own.end && next != NO_ROW {
             add(rows.passages(next).start, next, text * weights.words_previous);
-            let [_, behind] = rows.around(next)?;
+            let [_, behind] = rows.around(next);
             if behind != NO_ROW {
                 let first = rows.passages(behind).start;
                 add(first, behind, text * weights.words_before_previous);
@@ -113,7 +111,6 @@ impl<'r, 's> Lexical<'r, 's> {
         if passage == own.start && previous != NO_ROW {
             add(rows.passages(previous).end - 1, previous, text * weights.words_next);
         }
-        Ok(())
     }
 
     /// Forgets the rough sums. From here on [`Lexical::score`] is exact for the rows that were given to
@@ -127,16 +124,13 @@ impl<'r, 's> Lexical<'r, 's> {
     }
 
     /// Makes the exact sums of some rows. A row must be given once only. Does nothing in a search of the whole.
-    ///
-    /// # Errors
-    /// `Corrupt`, `Io`.
-    pub fn score_rows(&mut self, wanted: &[u32]) -> Result<()> {
-        let Some(Lists(lists)) = self.lists.take() else { return Ok(()) };
+    pub fn score_rows(&mut self, wanted: &[u32]) {
+        let Some(Lists(lists)) = self.lists.take() else { return };
         let rows = self.rows;
         let mut needed = PassageSet::new(rows.passage_count());
         let mut asked = Vec::with_capacity(wanted.len());
         for &row in wanted {
-            let one = Asked::new(rows, row)?;
+            let one = Asked::new(rows, row);
             rows.passages(row).for_each(|passage| needed.insert(passage));
             for passage in [one.previous, one.before_previous, one.next] {
                 if passage != NO_ROW {
@@ -153,7 +147,7 @@ impl<'r, 's> Lexical<'r, 's> {
                 }
             }
             for one in &asked {
-                self.gather(one, list.weight)?;
+                self.gather(one, list.weight);
             }
             for (passage, ..) in &list.postings {
                 if needed.contains(*passage) {
@@ -163,11 +157,10 @@ impl<'r, 's> Lexical<'r, 's> {
             }
         }
         self.lists = Some(Lists(lists));
-        Ok(())
     }
 
     /// Adds the term at hand to the passages of a row.
-    fn gather(&mut self, one: &Asked, weight: f32) -> Result<()> {
+    fn gather(&mut self, one: &Asked, weight: f32) {
         let own = self.rows.passages(one.row);
         for passage in own.clone() {
             let text = |slots: &super::slots::Slots, passage: u32| match passage {
@@ -184,30 +177,29 @@ impl<'r, 's> Lexical<'r, 's> {
                 held.next = text(&self.slots, one.next);
             }
             if held != Held::default() {
-                self.add_held(passage, one.row, held, weight)?;
+                self.add_held(passage, one.row, held, weight);
             }
         }
-        Ok(())
     }
 }
 
 impl Asked {
-    fn new(rows: &UserRows<'_>, row: u32) -> Result<Asked> {
-        let [previous, next] = rows.around(row)?;
+    fn new(rows: &UserRows<'_>, row: u32) -> Asked {
+        let [previous, next] = rows.around(row);
         let before = match previous {
             NO_ROW => NO_ROW,
-            previous => rows.around(previous)?[0],
+            previous => rows.around(previous)[0],
         };
         let of = |row: u32, passage: fn(std::ops::Range<u32>) -> u32| match row {
             NO_ROW => NO_ROW,
             row => passage(rows.passages(row)),
         };
-        Ok(Asked {
+        Asked {
             row,
             previous: of(previous, |passages| passages.end - 1),
             before_previous: of(before, |passages| passages.end - 1),
             next: of(next, |passages| passages.start),
-        })
+        }
     }
 }
 

@@ -104,7 +104,7 @@ impl<'r, 's> Lexical<'r, 's> {
     ) -> Result<()> {
         let rows = self.rows;
         let df = rows.postings(term, scratch, |passage, row, frequencies| {
-            self.spread(passage, row, frequencies, touched)
+            self.spread(passage, row, frequencies, touched);
         })?;
         let Some(weight) = self.weight(df, count) else { return Ok(()) };
         for (passage, row) in touched.drain(..) {
@@ -116,7 +116,7 @@ impl<'r, 's> Lexical<'r, 's> {
                 next: slot.next.into(),
             };
             *slot = Slot { sum: slot.sum, norm: slot.norm, is_used: true, ..Slot::default() };
-            self.add_held(passage, row, held, weight)?;
+            self.add_held(passage, row, held, weight);
         }
         Ok(())
     }
@@ -135,18 +135,17 @@ impl<'r, 's> Lexical<'r, 's> {
     }
 
     /// Adds one term to the sum of a passage of `row`.
-    fn add_held(&mut self, passage: u32, row: u32, held: Held, weight: f32) -> Result<()> {
+    fn add_held(&mut self, passage: u32, row: u32, held: Held, weight: f32) {
         let frequency = held.weighted(self.weights);
         if frequency <= 0.0 {
-            return Ok(());
+            return;
         }
-        let norm = self.norm(passage, row)?;
+        let norm = self.norm(passage, row);
         let own = self.slots.range(self.rows.passages(row));
         if own.iter().all(|slot| slot.sum == 0.0) {
             self.scored.push(row);
         }
         self.slots.write(passage).sum += term_score(weight, frequency, norm, self.weights);
-        Ok(())
     }
 
     /// Hands what a passage holds to itself and, what its text holds, to those that borrow from it.
@@ -156,18 +155,18 @@ impl<'r, 's> Lexical<'r, 's> {
         row: u32,
         frequencies: Frequencies,
         touched: &mut Vec<(u32, u32)>,
-    ) -> Result<()> {
+    ) {
         let Frequencies { text, .. } = frequencies;
         self.touch(passage, row, touched).own_halves = half_terms(frequencies);
         if text == 0 {
-            return Ok(());
+            return;
         }
         let rows = self.rows;
         let own = rows.passages(row);
-        let [previous, next] = rows.around(row)?;
+        let [previous, next] = rows.around(row);
         if passage + 1 == own.end && next != NO_ROW {
             self.touch(rows.passages(next).start, next, touched).previous = text;
-            let [_, behind] = rows.around(next)?;
+            let [_, behind] = rows.around(next);
             if behind != NO_ROW {
                 let first = rows.passages(behind).start;
                 self.touch(first, behind, touched).before_previous = text;
@@ -176,7 +175,6 @@ impl<'r, 's> Lexical<'r, 's> {
         if passage == own.start && previous != NO_ROW {
             self.touch(rows.passages(previous).end - 1, previous, touched).next = text;
         }
-        Ok(())
     }
 
     fn touch(&mut self, passage: u32, row: u32, touched: &mut Vec<(u32, u32)>) -> &mut Slot {
@@ -189,21 +187,21 @@ impl<'r, 's> Lexical<'r, 's> {
     }
 
     /// The length norm of a passage of `row`, its neighbours' lengths included.
-    fn norm(&mut self, passage: u32, row: u32) -> Result<f32> {
+    fn norm(&mut self, passage: u32, row: u32) -> f32 {
         let known = self.slots.read(passage).norm;
         if known > 0.0 {
-            return Ok(known);
+            return known;
         }
         let rows = self.rows;
         let own = rows.passages(row);
-        let [previous, next] = rows.around(row)?;
+        let [previous, next] = rows.around(row);
         let mut length = Held {
             own_halves: u32::try_from(rows.length(passage).half_terms()).unwrap_or(u32::MAX),
             ..Held::default()
         };
         if passage == own.start && previous != NO_ROW {
             length.previous = rows.length(rows.passages(previous).end - 1).text;
-            let [before, _] = rows.around(previous)?;
+            let [before, _] = rows.around(previous);
             if before != NO_ROW {
                 length.before_previous = rows.length(rows.passages(before).end - 1).text;
             }
@@ -213,7 +211,7 @@ impl<'r, 's> Lexical<'r, 's> {
         }
         let norm = length_norm(length.weighted(self.weights), self.average, self.weights);
         self.slots.write(passage).norm = norm;
-        Ok(norm)
+        norm
     }
 
     /// The rows that a word of the question reaches; in a routed search, the more promising of them.

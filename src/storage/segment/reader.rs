@@ -216,6 +216,11 @@ impl Segment {
         self.columns.items(Section::Times, rows)
     }
 
+    /// The ordinals of `rows`, little-endian `u64`.
+    pub fn ordinals(&self, rows: Range<u32>) -> Result<&[[u8; 8]]> {
+        self.columns.items(Section::Ordinals, rows)
+    }
+
     /// The offsets from UTC of `rows`, minutes, little-endian `i16`.
     pub fn offsets(&self, rows: Range<u32>) -> Result<&[[u8; 2]]> {
         self.columns.items(Section::Offsets, rows)
