@@ -20,7 +20,7 @@ const ROWS: usize = 100_000;
 const FEW_ROWS: usize = 600;
 const QUESTIONS: usize = 400;
 /// Questions that the exhaustive path answers too.
-const SAMPLE: usize = 50;
+const SAMPLE: usize = 20;
 const TOP: usize = 10;
 const WORDS_MIN: usize = 4;
 const WORDS_MAX: usize = 8;
