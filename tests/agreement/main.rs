@@ -2,6 +2,7 @@
 //! written, changed, deleted, checkpointed, merged and opened again in between.
 
 mod memory;
+mod worked;
 
 use std::collections::HashMap;
 
