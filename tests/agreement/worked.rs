@@ -159,6 +159,22 @@ fn a_long_turn_borrows_at_its_ends_and_lends_from_them() {
         check_lexical(memory, simply("zebra"), &[("zebra", WHOLE), ("kayak", THIRD)]);
         let expected = [("zebra", WHOLE), ("lantern", HALF), ("meadow", FIFTH)];
         check_lexical(memory, simply("walrus"), &expected);
+        // A passage has its own words and what is borrowed at its end of the turn, not at the other.
+        let (own, after) = (2.0 * WHOLE / 3.0, (2.0 * HALF + FIFTH) / 3.0);
+        let expected = [
+            ("zebra", own),
+            ("lantern", after),
+            ("kayak", WHOLE / 3.0),
+            ("meadow", 2.0 * FIFTH / 3.0),
+        ];
+        check_lexical(memory, simply("kayak walrus walrus"), &expected);
+        let expected = [
+            ("zebra", own),
+            ("lantern", WHOLE / 3.0),
+            ("kayak", 2.0 * THIRD / 3.0),
+            ("meadow", HALF / 3.0),
+        ];
+        check_lexical(memory, simply("lantern zebra zebra"), &expected);
         // Both passages have the date: the first of equal ones is named.
         assert_eq!(passage("2023", "zebra"), Some(false));
     });
