@@ -185,3 +185,19 @@ fn a_routed_search_finds_what_the_whole_one_finds() {
     println!("overlap@10 of routed and whole: {:.4}", common as f64 / wanted as f64);
     assert!(common * 100 >= wanted * 97, "{common} of {wanted}");
 }
+
+/// Folding asks for a deeper ranking, and what is chosen at first misses turns that the whole has in its midst.
+#[test]
+fn a_folded_answer_names_each_episode_once_however_often_it_is_ranked() {
+    for copies in 12..18 {
+        let mut life = Life::begin();
+        let texts = std::iter::repeat_n(TEXTS[0], copies).chain(TEXTS[1..8].iter().copied());
+        for text in texts {
+            life.take(Op::Add(memory::plain(text)));
+        }
+        let query = || Query::text("lake").fold(true);
+        let routed = answer(&life.memory("u"), query().route_above(0));
+        assert_eq!(routed, answer(&life.memory("u"), query().exact(true)), "{copies} copies");
+        assert_eq!(routed.len(), 8);
+    }
+}
