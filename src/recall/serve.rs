@@ -55,7 +55,11 @@ pub(super) fn serve<'s>(
     loop {
         let found = rank(depth)?;
         let is_all = found.len() < depth;
-        for found in found.into_iter().skip(read.len()) {
+        // A deeper ranking may name rows that the one before had missed, in the midst of those that were read.
+        let same = |(found, read): &(&Found<'_>, &Read)| found.id == read.hit.episode.id.get();
+        let known = found.iter().zip(&read).take_while(same).count();
+        read.truncate(known);
+        for found in found.into_iter().skip(known) {
             let one = read_one(snapshot, plan, &found, &why)?;
             served.bytes += one.hit.episode.text.len() as u64;
             read.push(one);

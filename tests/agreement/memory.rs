@@ -80,6 +80,12 @@ fn said() -> impl Strategy<Value = Said> {
     )
 }
 
+/// A text that nobody in particular said in no session.
+pub fn plain(text: &str) -> Said {
+    let text = text.to_owned();
+    Said { user: true, text, session: 0, speaker: 0, day: 0, ordinal: 0, number: 0 }
+}
+
 /// One of many short turns with a few rare words each.
 pub fn generated(number: u32) -> Said {
     Said {
