@@ -203,12 +203,15 @@ impl<'s> UserRows<'s> {
             let Some(lexicon) = &run.lexicon else { continue };
             let Some(postings) = lexicon.find(term)? else { continue };
             let last = run.first + run.len();
+            // Turns are mostly short: a passage each.
+            let is_even = run.passages.end - run.passages.start == run.len();
             let mut row = run.first;
             for block in 0..postings.block_count() {
                 postings.decode(block, scratch)?;
                 for posting in scratch.iter() {
-                    let passage = posting.passage - run.passages.start + run.first_passage;
-                    row = row_of(starts, passage, row, last);
+                    let at = posting.passage - run.passages.start;
+                    let passage = at + run.first_passage;
+                    row = if is_even { run.first + at } else { row_of(starts, passage, row, last) };
                     if run.is_live(row - run.first) {
                         live += 1;
                         each(passage, row, posting.frequencies);

@@ -1,9 +1,7 @@
 //! A question with words, answered: from one user's rows to ranked ones.
 //!
-//! Small memories and narrow filters are scored whole. Large ones are routed: the words are scored while a second thread
-//! scans the codes, and only the best of both get an exact score.
-
-use std::thread;
+//! Small memories and narrow filters are scored whole. Large ones are routed: the words are looked at roughly, the codes
+//! are scanned, and only the best of both get an exact score.
 
 use crate::error::Result;
 use crate::index::UserRows;
@@ -15,12 +13,12 @@ use super::exact::Exact;
 use super::explain::{Explain, Stopwatch};
 use super::found::{Candidate, Found};
 use super::lexical::SlotPool;
-use super::plan::{Plan, Words};
+use super::plan::{Filters, Plan, Words};
 use super::routed;
 use super::row_test::RowTest;
 use super::rows::RowFilter;
 use super::scan::{Candidates, scan};
-use super::scorer::Scorer;
+use super::scorer::{Scorer, source_of};
 
 /// What a search by words goes through.
 pub(super) struct Memory<'a, 's> {
@@ -67,11 +65,13 @@ impl<'a, 's> ByWords<'a, 's> {
             && (plan.filters.are_open() || passing.len() > plan.route_above as usize)
             && words.vector.is_ok()
             && depth <= ROUTED_TOP_K_MAX;
-        let (scorer, nearest) = match is_routed {
-            true => memory.side_by_side(depth, explain)?,
-            false => (Scorer::whole(rows, words, memory.pool)?, None),
+        let scorer = match is_routed {
+            true => Scorer::routed(rows, words, memory.pool)?,
+            false => Scorer::whole(rows, words, memory.pool)?,
         };
         explain.micros.lexical += watch.lap();
+        let nearest = if is_routed { memory.nearest(depth, explain)? } else { None };
+        explain.micros.scan += watch.lap();
         explain.terms = scorer.lexical.known_terms;
         explain.postings = scorer.lexical.postings;
         let exact = Exact::new(scorer, memory.space);
@@ -95,9 +95,9 @@ impl<'a, 's> ByWords<'a, 's> {
         let codec = rows.snapshot().codec();
         let query =
             words.vector.as_ref().ok().zip(codec).map(|(vector, codec)| codec.query(vector));
-        let passes = |row| self.test.passes(rows, row);
+        let filter = RowAdmission { rows, test: &self.test, filters: &self.memory.plan.filters };
         self.candidates =
-            routed::candidates(&mut self.exact, query.as_ref(), nearest, parts, depth, passes)?;
+            routed::candidates(&mut self.exact, query.as_ref(), nearest, parts, depth, &filter)?;
         explain.micros.rerank += watch.lap();
         self.tell(explain);
         Ok(())
@@ -159,45 +159,52 @@ impl<'a, 's> ByWords<'a, 's> {
 
     fn best(&mut self, depth: usize) -> Result<Vec<Candidate>> {
         let (snapshot, filters) = (self.memory.rows.snapshot(), &self.memory.plan.filters);
-        if filters.metadata.is_none() {
+        if filters.metadata.is_none() || !self.is_whole {
             return Ok(best_of(&mut self.candidates, depth));
         }
-        let scorer = &self.exact.scorer;
+        let rows = self.memory.rows;
         best_passing(&mut self.candidates, depth, |candidate| {
-            filters.pass_metadata(&*scorer.source(candidate.row).record(snapshot)?)
+            filters.pass_metadata(&*source_of(rows, candidate.row).record(snapshot)?)
         })
     }
 }
 
-impl<'a, 's> Memory<'a, 's> {
-    /// Scores the words while another thread scans the codes.
-    fn side_by_side(
-        &self,
-        depth: usize,
-        explain: &mut Explain,
-    ) -> Result<(Scorer<'a, 's>, Option<Candidates>)> {
-        let Ok(vector) = &self.words.vector else {
-            return Ok((Scorer::whole(self.rows, self.words, self.pool)?, None));
-        };
+/// The filters of a search, asked of one row.
+struct RowAdmission<'r, 's> {
+    rows: &'r UserRows<'s>,
+    test: &'r RowTest<'r>,
+    filters: &'r Filters,
+}
+
+impl routed::Admit for RowAdmission<'_, '_> {
+    fn is_narrow(&self) -> bool {
+        !self.filters.are_open()
+    }
+
+    fn is_costly(&self) -> bool {
+        self.filters.metadata.is_some()
+    }
+
+    fn passes(&self, row: u32) -> bool {
+        self.test.passes(self.rows, row)
+    }
+
+    fn admits(&self, row: u32) -> Result<bool> {
+        if !self.passes(row) || self.filters.metadata.is_none() {
+            return Ok(self.passes(row));
+        }
+        let record = source_of(self.rows, row).record(self.rows.snapshot())?.into_owned();
+        self.filters.pass_metadata(&record)
+    }
+}
+
+impl Memory<'_, '_> {
+    /// The rows nearest to the question's vector by their codes.
+    fn nearest(&self, depth: usize, explain: &mut Explain) -> Result<Option<Candidates>> {
+        let Ok(vector) = &self.words.vector else { return Ok(None) };
         let snapshot = self.rows.snapshot();
         let filter = RowFilter::new(snapshot, self.user, &self.plan.filters)?;
-        let scan = || {
-            let mut explain = Explain::default();
-            scan(snapshot, self.parts, vector, self.space, depth, &filter, &mut explain)
-                .map(|found| (found, explain))
-        };
-        let (scorer, scanned) = thread::scope(|scope| {
-            let scanning = scope.spawn(scan);
-            let scorer = Scorer::routed(self.rows, self.words, self.pool);
-            let scanned = match scanning.join() {
-                Ok(scanned) => scanned,
-                Err(panic) => std::panic::resume_unwind(panic),
-            };
-            (scorer, scanned)
-        });
-        let (found, scanned) = scanned?;
-        explain.take_scan(scanned);
-        Ok((scorer?, Some(found)))
+        scan(snapshot, self.parts, vector, self.space, depth, &filter, explain).map(Some)
     }
 }
 

@@ -9,7 +9,7 @@ use super::found::{Candidate, Found};
 use super::lexical::LexicalScore;
 use super::plan::Words;
 use super::rows::ExactScorer;
-use super::scorer::Scorer;
+use super::scorer::{Scorer, source_of};
 
 /// Vectors that the processor is told of before they are compared. They lie far apart; `benches/codes.rs` measured four.
 const PREFETCHED_ROWS: usize = 4;
@@ -63,22 +63,6 @@ impl<'r, 's> Exact<'r, 's> {
     /// The cosine of a row, if it was compared.
     pub fn compared(&self, row: u32) -> Option<f32> {
         Some(self.cosines[row as usize]).filter(|cosine| !cosine.is_nan())
-    }
-
-    /// The rows whose vectors the scores of `row` and its neighbours take: its own, and two before and behind it.
-    pub fn reach(&self, row: u32, out: &mut Vec<u32>) {
-        let rows = self.scorer.rows;
-        out.push(row);
-        for side in [0, 1] {
-            let mut at = row;
-            for _ in 0..2 {
-                at = rows.around(at)[side];
-                if at == NO_ROW {
-                    break;
-                }
-                out.push(at);
-            }
-        }
     }
 
     /// The score of a row before its neighbours lend.
@@ -145,6 +129,12 @@ impl<'r, 's> Exact<'r, 's> {
             parts.neighbours = self.lent(row, parts.own())?;
             (parts, passage)
         };
-        Ok(Found { score, id, parts, passage: Some(passage), source: self.scorer.source(row) })
+        Ok(Found {
+            score,
+            id,
+            parts,
+            passage: Some(passage),
+            source: source_of(self.scorer.rows, row),
+        })
     }
 }

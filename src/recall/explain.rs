@@ -76,18 +76,6 @@ pub struct StageMicros {
 }
 
 impl Explain {
-    /// Takes over what a scan beside the search has counted.
-    pub(super) fn take_scan(&mut self, scan: Explain) {
-        self.rows_by_code = scan.rows_by_code;
-        self.rows_exact = scan.rows_exact;
-        self.rows_exact_at_once = scan.rows_exact_at_once;
-        self.bytes_touched += scan.bytes_touched;
-        self.cells_visited = scan.cells_visited;
-        self.cells_skipped = scan.cells_skipped;
-        self.segments_visited = scan.segments_visited;
-        self.segments_skipped = scan.segments_skipped;
-    }
-
     /// Rows that were scored in any way, each counted once.
     pub fn rows_distinct(&self) -> u64 {
         self.rows_by_code + self.rows_exact_at_once

@@ -18,7 +18,7 @@ use super::exact::Exact;
 use super::found::Candidate;
 use super::scan::Candidates;
 
-/// The rows with their exact scores, in no order. `passes`: whether a row may be an answer. `depth`: answers wanted.
+/// The rows with their exact scores, in no order. `depth`: answers wanted, at least 1.
 ///
 /// # Errors
 /// `Corrupt`, `Io`.
@@ -28,10 +28,10 @@ pub(super) fn candidates(
     nearest: &Candidates,
     parts: &[Part<'_>],
     depth: usize,
-    passes: impl Fn(u32) -> bool,
+    filter: &impl Admit,
 ) -> Result<Vec<Candidate>> {
     let rows = exact.scorer.rows;
-    let mut chosen = by_words(exact, depth, &passes)?;
+    let mut chosen = by_words(exact, depth, filter)?;
     for (id, place) in &nearest.by_code {
         chosen.extend(rows.row_at(&parts[place.part as usize], place.row, *id));
     }
@@ -41,7 +41,6 @@ pub(super) fn candidates(
     chosen.sort_unstable();
     chosen.dedup();
     let lexical = &mut exact.scorer.lexical;
-    lexical.begin_exact();
     lexical.score_rows(&chosen);
     let mut scored: HashSet<u32> = chosen.iter().copied().collect();
 
@@ -59,53 +58,114 @@ pub(super) fn candidates(
         let (parts, _) = exact.scorer.parts(row, cosine)?;
         estimated.push(Candidate { score: parts.own(), id: rows.id(row), row });
     }
-    keep_best(&mut estimated, EXACT_ROWS_MIN.max(depth * EXACT_ROWS_PER_HIT));
+    let mut estimated =
+        admitted(estimated, EXACT_ROWS_MIN.max(depth * EXACT_ROWS_PER_HIT), filter)?;
 
     for candidate in &estimated {
         reach.push(candidate.row);
-        reach.extend(rows.around(candidate.row).into_iter().filter(|row| *row != NO_ROW));
+        reach.extend(present(rows.around(candidate.row)));
     }
     exact.compare(reach.drain(..))?;
     for candidate in &mut estimated {
         candidate.score = exact.own(candidate.row)?;
     }
-    keep_best(&mut estimated, SPREAD_ROWS_MIN.max(2 * depth));
+    estimated.sort_unstable_by(Candidate::order);
 
-    let mut last: HashSet<u32> = HashSet::new();
-    for candidate in &estimated {
-        last.insert(candidate.row);
-        let around = rows.around(candidate.row);
-        last.extend(around.into_iter().filter(|row| *row != NO_ROW && passes(*row)));
+    // What a neighbour lends is at most a share of the best score: a row that this does not lift to the last place asked
+    // for stays out.
+    let lift = estimated.first().map_or(0.0, |best| best.score.max(0.0));
+    let lift = lift * exact.scorer.words.weights.spread;
+    let last_place = estimated.get(depth - 1).map_or(f32::NEG_INFINITY, |last| last.score);
+    let may_reach = |score: f32| score + lift >= last_place;
+    estimated.retain(|candidate| may_reach(candidate.score));
+    estimated.truncate(SPREAD_ROWS_MIN.max(2 * depth));
+
+    let mut finals: HashSet<u32> = estimated.iter().map(|candidate| candidate.row).collect();
+    let lenders = around_of(rows, &finals);
+    prepare(exact, &mut scored, &lenders)?;
+    for row in lenders {
+        if !finals.contains(&row) && may_reach(exact.own(row)?) && filter.admits(row)? {
+            finals.insert(row);
+        }
     }
-    let mut lenders = Vec::new();
-    for row in &last {
-        exact.reach(*row, &mut reach);
-        let around = rows.around(*row);
-        let three = around.into_iter().chain([*row]).filter(|row| *row != NO_ROW);
-        lenders.extend(three.filter(|row| scored.insert(*row)));
+    let lenders = around_of(rows, &finals);
+    prepare(exact, &mut scored, &lenders)?;
+    finals.into_iter().map(|row| exact.candidate(row)).collect()
+}
+
+/// The best of `candidates` that the filters admit, at most `most`, in no order.
+fn admitted(
+    mut candidates: Vec<Candidate>,
+    most: usize,
+    filter: &impl Admit,
+) -> Result<Vec<Candidate>> {
+    if !filter.is_costly() {
+        keep_best(&mut candidates, most);
+        return Ok(candidates);
     }
-    exact.scorer.lexical.score_rows(&lenders);
-    exact.compare(reach)?;
-    last.into_iter().map(|row| exact.candidate(row)).collect()
+    candidates.sort_unstable_by(Candidate::order);
+    let mut best = Vec::new();
+    for candidate in candidates {
+        if best.len() == most {
+            break;
+        }
+        if filter.admits(candidate.row)? {
+            best.push(candidate);
+        }
+    }
+    Ok(best)
+}
+
+/// What decides whether a row may be an answer.
+pub(super) trait Admit {
+    /// Whether that rules out readable rows.
+    fn is_narrow(&self) -> bool;
+    /// Whether [`Admit::admits`] asks more than [`Admit::passes`] and reads the row for it.
+    fn is_costly(&self) -> bool;
+    /// Whether a row may be an answer by its columns.
+    fn passes(&self, row: u32) -> bool;
+    /// Whether a row may be an answer.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    fn admits(&self, row: u32) -> Result<bool>;
+}
+
+/// The rows beside `chosen` in their sessions.
+fn around_of(rows: &UserRows<'_>, chosen: &HashSet<u32>) -> Vec<u32> {
+    let mut around: Vec<u32> = chosen.iter().flat_map(|row| present(rows.around(*row))).collect();
+    around.sort_unstable();
+    around.dedup();
+    around
+}
+
+fn present(around: [u32; 2]) -> impl Iterator<Item = u32> {
+    around.into_iter().filter(|row| *row != NO_ROW)
+}
+
+/// Makes the exact scores of `wanted` before neighbours lend cheap to ask for: words first, then vectors, all at once.
+fn prepare(exact: &mut Exact<'_, '_>, scored: &mut HashSet<u32>, wanted: &[u32]) -> Result<()> {
+    let rows = exact.scorer.rows;
+    let new: Vec<u32> = wanted.iter().copied().filter(|row| scored.insert(*row)).collect();
+    exact.scorer.lexical.score_rows(&new);
+    exact.compare(wanted.iter().flat_map(|row| present(rows.around(*row)).chain([*row])))
 }
 
 /// The rows that are best by words and priors.
-fn by_words(
-    exact: &Exact<'_, '_>,
-    depth: usize,
-    passes: &impl Fn(u32) -> bool,
-) -> Result<Vec<u32>> {
-    let (rows, lexical) = (exact.scorer.rows, &exact.scorer.lexical);
-    let mut reached = lexical.reached().to_vec();
-    reached.sort_unstable();
-    reached.dedup();
-    let mut pool: Vec<Candidate> = reached
-        .into_iter()
-        .filter(|row| passes(*row))
-        .map(|row| Candidate { score: lexical.score(row).score, id: rows.id(row), row })
-        .collect();
+fn by_words(exact: &Exact<'_, '_>, depth: usize, filter: &impl Admit) -> Result<Vec<u32>> {
+    let lexical = &exact.scorer.lexical;
     let list = LEXICAL_LIST_ROWS.max(2 * depth);
+    let mut pool: Vec<Candidate> = lexical
+        .reached()
+        .iter()
+        .filter(|row| !filter.is_narrow() || filter.passes(**row))
+        .map(|row| Candidate { score: lexical.score(*row).score, id: (*row).into(), row: *row })
+        .collect();
     keep_best(&mut pool, LEXICAL_POOL_ROWS.max(2 * list));
+    if !filter.is_narrow() {
+        // Of all readable rows few are not to be found: asking the best is enough.
+        pool.retain(|candidate| filter.passes(candidate.row));
+    }
     for candidate in &mut pool {
         candidate.score = exact.scorer.parts(candidate.row, |_| Ok(0.0))?.0.own();
     }

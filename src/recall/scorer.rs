@@ -68,14 +68,6 @@ impl<'r, 's> Scorer<'r, 's> {
         Ok(Scorer { rows, words, lexical, named, named_in_runs })
     }
 
-    /// Where to read a row.
-    pub fn source(&self, row: u32) -> Source<'s> {
-        match self.rows.at(row) {
-            At::Run(run, at) => Source::Stored(run.segment, run.rows.start + at),
-            At::Log(record) => Source::Log(Arc::clone(record)),
-        }
-    }
-
     fn facts(&self, row: u32) -> Facts {
         let question = &self.words.question;
         let (words, content_words, has_time, named, day) = match self.rows.at(row) {
@@ -138,5 +130,13 @@ impl<'r, 's> Scorer<'r, 's> {
         let (previous, next) = (of(previous), of(next));
         let words = self.facts(row).words;
         lent(score, previous, next, openness(words, weights), weights)
+    }
+}
+
+/// Where to read a row.
+pub(super) fn source_of<'s>(rows: &UserRows<'s>, row: u32) -> Source<'s> {
+    match rows.at(row) {
+        At::Run(run, at) => Source::Stored(run.segment, run.rows.start + at),
+        At::Log(record) => Source::Log(Arc::clone(record)),
     }
 }

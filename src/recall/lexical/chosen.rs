@@ -31,7 +31,7 @@ struct Asked {
 
 impl<'r, 's> Lexical<'r, 's> {
     /// Looks roughly at every row that a rare term of `terms` reaches. The sums are rough until
-    /// [`Lexical::begin_exact`].
+    /// [`Lexical::score_rows`].
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
@@ -87,8 +87,10 @@ impl<'r, 's> Lexical<'r, 's> {
         let mut add = |passage: u32, row: u32, frequency: f32| {
             if frequency > 0.0 {
                 if !reached.contains(passage) {
+                    if !rows.passages(row).any(|passage| reached.contains(passage)) {
+                        self.scored.push(row);
+                    }
                     reached.insert(passage);
-                    self.scored.push(row);
                 }
                 self.slots.write(passage).sum += rough(frequency, weight, weights);
             }
@@ -113,17 +115,8 @@ impl<'r, 's> Lexical<'r, 's> {
         }
     }
 
-    /// Forgets the rough sums. From here on [`Lexical::score`] is exact for the rows that were given to
-    /// [`Lexical::score_rows`], and for no others.
-    pub fn begin_exact(&mut self) {
-        for row in std::mem::take(&mut self.scored) {
-            for passage in self.rows.passages(row) {
-                self.slots.write(passage).sum = 0.0;
-            }
-        }
-    }
-
-    /// Makes the exact sums of some rows. A row must be given once only. Does nothing in a search of the whole.
+    /// Makes the exact sums of some rows in place of the rough ones: [`Lexical::score`] is exact for these and for no
+    /// others. Does nothing in a search of the whole.
     pub fn score_rows(&mut self, wanted: &[u32]) {
         let Some(Lists(lists)) = self.lists.take() else { return };
         let rows = self.rows;
@@ -131,7 +124,10 @@ impl<'r, 's> Lexical<'r, 's> {
         let mut asked = Vec::with_capacity(wanted.len());
         for &row in wanted {
             let one = Asked::new(rows, row);
-            rows.passages(row).for_each(|passage| needed.insert(passage));
+            for passage in rows.passages(row) {
+                needed.insert(passage);
+                self.slots.write(passage).sum = 0.0;
+            }
             for passage in [one.previous, one.before_previous, one.next] {
                 if passage != NO_ROW {
                     needed.insert(passage);
