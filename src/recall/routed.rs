@@ -155,11 +155,10 @@ fn prepare(exact: &mut Exact<'_, '_>, scored: &mut HashSet<u32>, wanted: &[u32])
 fn by_words(exact: &Exact<'_, '_>, depth: usize, filter: &impl Admit) -> Result<Vec<u32>> {
     let lexical = &exact.scorer.lexical;
     let list = LEXICAL_LIST_ROWS.max(2 * depth);
-    let mut pool: Vec<Candidate> = lexical
-        .reached()
-        .iter()
-        .filter(|row| !filter.is_narrow() || filter.passes(**row))
-        .map(|row| Candidate { score: lexical.score(*row).score, id: (*row).into(), row: *row })
+    let rough = lexical.rough().iter().copied();
+    let mut pool: Vec<Candidate> = rough
+        .filter(|(row, _)| !filter.is_narrow() || filter.passes(*row))
+        .map(|(row, score)| Candidate { score, id: row.into(), row })
         .collect();
     keep_best(&mut pool, LEXICAL_POOL_ROWS.max(2 * list));
     if !filter.is_narrow() {
@@ -167,7 +166,7 @@ fn by_words(exact: &Exact<'_, '_>, depth: usize, filter: &impl Admit) -> Result<
         pool.retain(|candidate| filter.passes(candidate.row));
     }
     for candidate in &mut pool {
-        candidate.score = exact.scorer.parts(candidate.row, |_| Ok(0.0))?.0.own();
+        candidate.score = exact.scorer.rough(candidate.row, candidate.score);
     }
     keep_best(&mut pool, list);
     Ok(pool.into_iter().map(|candidate| candidate.row).collect())

@@ -122,6 +122,12 @@ impl<'r, 's> Scorer<'r, 's> {
         Ok((ScoreParts::new(lexical.score, blended, facts, weights), lexical))
     }
 
+    /// The score of a row without its vector, from the rough sum of its words: it only orders.
+    pub fn rough(&self, row: u32, sum: f32) -> f32 {
+        let lexical = self.lexical.share_of(sum);
+        ScoreParts::new(lexical, 0.0, self.facts(row), &self.words.weights).own()
+    }
+
     /// What its neighbours lend to a live row with score `score`. `own` gives a row's score before that.
     pub fn lend(&self, row: u32, score: f32, own: impl Fn(u32) -> f32) -> f32 {
         let weights = &self.words.weights;

@@ -1,7 +1,10 @@
 //! A large memory: which rows are promising by words, and the exact sums of those that are asked for.
 //!
 //! A rare term proposes rows; one that more passages hold only adds to those that a rarer one has proposed. The rough sums
-//! that choose take every passage for one of mean length. Exact sums are made anew for the chosen rows alone.
+//! that choose take every passage for one of mean length, and let the next turn alone borrow. Exact sums are made anew for
+//! the chosen rows alone, from a table of what they and their neighbours hold of each term.
+
+use std::ops::Range;
 
 use crate::error::Result;
 use crate::index::{NO_ROW, UserRows};
@@ -20,13 +23,22 @@ struct List {
     postings: Vec<(u32, u32, Frequencies)>,
 }
 
-/// A row whose sums are asked for, with the passages that it borrows from.
+/// A passage whose sum is asked for, with those that it borrows from: lines of a [`Table`].
 struct Asked {
+    passage: u32,
     row: u32,
-    /// The last passage of the previous turn and of the one before, the first of the next; [`NO_ROW`] for none.
-    previous: u32,
-    before_previous: u32,
-    next: u32,
+    own: u32,
+    previous: Option<u32>,
+    before_previous: Option<u32>,
+    next: Option<u32>,
+}
+
+/// What passages hold of each term.
+struct Table {
+    passages: Vec<u32>,
+    needed: PassageSet,
+    /// A line for each passage, a column for each term: halves of a term in all, and the frequency in the text.
+    cells: Vec<(u16, u8)>,
 }
 
 impl<'r, 's> Lexical<'r, 's> {
@@ -60,142 +72,119 @@ impl<'r, 's> Lexical<'r, 's> {
     fn look_roughly(&mut self, lists: &[List]) {
         let mut by_rarity: Vec<&List> = lists.iter().collect();
         by_rarity.sort_by_key(|list| list.postings.len());
-        let mut reached = PassageSet::new(self.rows.passage_count());
+        let (rows, weights) = (self.rows, self.weights);
+        let mut reached = PassageSet::new(rows.passage_count());
         for (rank, list) in by_rarity.into_iter().enumerate() {
             let proposes = rank < 2 || list.postings.len() as u64 <= PROPOSING_TERM_PASSAGES_MAX;
             for &(passage, row, frequencies) in &list.postings {
-                if proposes {
-                    self.propose(passage, row, frequencies, list.weight, &mut reached);
-                } else if reached.contains(passage) {
-                    let own = f32::from(half_terms(frequencies)) * 0.5;
-                    self.slots.write(passage).sum += rough(own, list.weight, self.weights);
+                if !proposes && !reached.contains(passage) {
+                    continue;
+                }
+                let own = f32::from(half_terms(frequencies)) * 0.5;
+                self.add_roughly(passage, row, rough(own, list.weight, weights), &mut reached);
+                if !proposes || frequencies.text == 0 || passage + 1 != rows.passages(row).end {
+                    continue;
+                }
+                let [_, next] = rows.around(row);
+                if next != NO_ROW {
+                    let lent = f32::from(frequencies.text) * weights.words_previous;
+                    let lent = rough(lent, list.weight, weights);
+                    self.add_roughly(rows.passages(next).start, next, lent, &mut reached);
                 }
             }
         }
     }
 
-    /// Adds a posting to the rough sums of the passage and of those that borrow from it.
-    fn propose(
-        &mut self,
-        passage: u32,
-        row: u32,
-        frequencies: Frequencies,
-        weight: f32,
-        reached: &mut PassageSet,
-    ) {
-        let (rows, weights) = (self.rows, self.weights);
-        let mut add = |passage: u32, row: u32, frequency: f32| {
-            if frequency > 0.0 {
-                if !reached.contains(passage) {
-                    if !rows.passages(row).any(|passage| reached.contains(passage)) {
-                        self.scored.push(row);
-                    }
-                    reached.insert(passage);
-                }
-                self.slots.write(passage).sum += rough(frequency, weight, weights);
-            }
-        };
-        add(passage, row, f32::from(half_terms(frequencies)) * 0.5);
-        let text = f32::from(frequencies.text);
-        if text == 0.0 {
-            return;
+    fn add_roughly(&mut self, passage: u32, row: u32, sum: f32, reached: &mut PassageSet) {
+        let slot = self.slots.write(passage);
+        if slot.rough == 0 {
+            reached.insert(passage);
+            self.rough.push((row, 0.0));
+            slot.rough = self.rough.len() as u32;
         }
-        let own = rows.passages(row);
-        let [previous, next] = rows.around(row);
-        if passage + 1 == own.end && next != NO_ROW {
-            add(rows.passages(next).start, next, text * weights.words_previous);
-            let [_, behind] = rows.around(next);
-            if behind != NO_ROW {
-                let first = rows.passages(behind).start;
-                add(first, behind, text * weights.words_before_previous);
-            }
-        }
-        if passage == own.start && previous != NO_ROW {
-            add(rows.passages(previous).end - 1, previous, text * weights.words_next);
-        }
+        self.rough[slot.rough as usize - 1].1 += sum;
     }
 
-    /// Makes the exact sums of some rows in place of the rough ones: [`Lexical::score`] is exact for these and for no
-    /// others. Does nothing in a search of the whole.
+    /// Makes the exact sums of some rows: [`Lexical::score`] tells of these and of no others. Does nothing in a search of
+    /// the whole.
     pub fn score_rows(&mut self, wanted: &[u32]) {
         let Some(Lists(lists)) = self.lists.take() else { return };
-        let rows = self.rows;
-        let mut needed = PassageSet::new(rows.passage_count());
+        let mut table = Table {
+            passages: Vec::new(),
+            needed: PassageSet::new(self.rows.passage_count()),
+            cells: Vec::new(),
+        };
         let mut asked = Vec::with_capacity(wanted.len());
-        for &row in wanted {
-            let one = Asked::new(rows, row);
-            for passage in rows.passages(row) {
-                needed.insert(passage);
-                self.slots.write(passage).sum = 0.0;
-            }
-            for passage in [one.previous, one.before_previous, one.next] {
-                if passage != NO_ROW {
-                    needed.insert(passage);
-                }
-            }
-            asked.push(one);
+        for row in wanted {
+            self.ask(*row, &mut table, &mut asked);
         }
-        for list in &lists {
+        table.cells.resize(table.passages.len() * lists.len(), (0, 0));
+        for (column, list) in lists.iter().enumerate() {
             for (passage, _, frequencies) in &list.postings {
-                if needed.contains(*passage) {
-                    let slot = self.slots.write(*passage);
-                    (slot.own_halves, slot.text) = (half_terms(*frequencies), frequencies.text);
+                if table.needed.contains(*passage) {
+                    let line = self.slots.read(*passage).line as usize - 1;
+                    table.cells[line * lists.len() + column] =
+                        (half_terms(*frequencies), frequencies.text);
                 }
             }
-            for one in &asked {
-                self.gather(one, list.weight);
-            }
-            for (passage, ..) in &list.postings {
-                if needed.contains(*passage) {
-                    let slot = self.slots.write(*passage);
-                    (slot.own_halves, slot.text) = (0, 0);
+        }
+        for one in &asked {
+            let mut sum = 0.0;
+            for (column, list) in lists.iter().enumerate() {
+                let cell = |line: u32| table.cells[line as usize * lists.len() + column];
+                let text = |line: Option<u32>| line.map_or(0, |line| u32::from(cell(line).1));
+                let held = Held {
+                    own_halves: cell(one.own).0.into(),
+                    previous: text(one.previous),
+                    before_previous: text(one.before_previous),
+                    next: text(one.next),
+                };
+                if held != Held::default() {
+                    sum += self.score_of(one.passage, one.row, held, list.weight);
                 }
             }
+            self.slots.write(one.passage).sum = sum;
+        }
+        for passage in table.passages {
+            self.slots.write(passage).line = 0;
         }
         self.lists = Some(Lists(lists));
     }
 
-    /// Adds the term at hand to the passages of a row.
-    fn gather(&mut self, one: &Asked, weight: f32) {
-        let own = self.rows.passages(one.row);
+    /// Asks for the sums of the passages of a row.
+    fn ask(&mut self, row: u32, table: &mut Table, asked: &mut Vec<Asked>) {
+        let rows = self.rows;
+        let [previous, next] = rows.around(row);
+        let before = if previous == NO_ROW { NO_ROW } else { rows.around(previous)[0] };
+        let mut line = |row: u32, passage: fn(Range<u32>) -> u32| {
+            (row != NO_ROW).then(|| self.line(passage(rows.passages(row)), table))
+        };
+        let previous = line(previous, |passages| passages.end - 1);
+        let before_previous = line(before, |passages| passages.end - 1);
+        let next = line(next, |passages| passages.start);
+        let own = rows.passages(row);
         for passage in own.clone() {
-            let text = |slots: &super::slots::Slots, passage: u32| match passage {
-                NO_ROW => 0,
-                passage => u32::from(slots.read(passage).text),
-            };
-            let mut held =
-                Held { own_halves: self.slots.read(passage).own_halves.into(), ..Held::default() };
-            if passage == own.start {
-                held.previous = text(&self.slots, one.previous);
-                held.before_previous = text(&self.slots, one.before_previous);
-            }
-            if passage + 1 == own.end {
-                held.next = text(&self.slots, one.next);
-            }
-            if held != Held::default() {
-                self.add_held(passage, one.row, held, weight);
-            }
+            let (is_first, is_last) = (passage == own.start, passage + 1 == own.end);
+            asked.push(Asked {
+                passage,
+                row,
+                own: self.line(passage, table),
+                previous: previous.filter(|_| is_first),
+                before_previous: before_previous.filter(|_| is_first),
+                next: next.filter(|_| is_last),
+            });
         }
     }
-}
 
-impl Asked {
-    fn new(rows: &UserRows<'_>, row: u32) -> Asked {
-        let [previous, next] = rows.around(row);
-        let before = match previous {
-            NO_ROW => NO_ROW,
-            previous => rows.around(previous)[0],
-        };
-        let of = |row: u32, passage: fn(std::ops::Range<u32>) -> u32| match row {
-            NO_ROW => NO_ROW,
-            row => passage(rows.passages(row)),
-        };
-        Asked {
-            row,
-            previous: of(previous, |passages| passages.end - 1),
-            before_previous: of(before, |passages| passages.end - 1),
-            next: of(next, |passages| passages.start),
+    /// The line of a passage, a new one if it has none.
+    fn line(&mut self, passage: u32, table: &mut Table) -> u32 {
+        let slot = self.slots.write(passage);
+        if slot.line == 0 {
+            table.needed.insert(passage);
+            table.passages.push(passage);
+            slot.line = table.passages.len() as u32;
         }
+        slot.line - 1
     }
 }
 

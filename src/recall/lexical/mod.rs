@@ -27,8 +27,8 @@ pub(super) struct Lexical<'r, 's> {
     /// Mean length of the user's passages.
     average: f32,
     slots: Slots,
-    /// Rows with a passage that has a sum.
-    scored: Vec<u32>,
+    /// Rows that a rough look found, with their rough sums; one of several passages may stand here several times.
+    rough: Vec<(u32, f32)>,
     /// The postings, where rows are scored when they are asked for.
     lists: Option<Lists>,
     weight_sum: f32,
@@ -67,7 +67,7 @@ impl<'r, 's> Lexical<'r, 's> {
             pool,
             average: (halves / 2.0 / live) as f32,
             slots: pool.take(rows.passage_count()),
-            scored: Vec::new(),
+            rough: Vec::new(),
             lists: None,
             weight_sum: 0.0,
             postings: 0,
@@ -116,7 +116,8 @@ impl<'r, 's> Lexical<'r, 's> {
                 next: slot.next.into(),
             };
             *slot = Slot { sum: slot.sum, norm: slot.norm, is_used: true, ..Slot::default() };
-            self.add_held(passage, row, held, weight);
+            let added = self.score_of(passage, row, held, weight);
+            self.slots.write(passage).sum += added;
         }
         Ok(())
     }
@@ -134,18 +135,14 @@ impl<'r, 's> Lexical<'r, 's> {
         Some(weight)
     }
 
-    /// Adds one term to the sum of a passage of `row`.
-    fn add_held(&mut self, passage: u32, row: u32, held: Held, weight: f32) {
+    /// What one term adds to the sum of a passage of `row`.
+    fn score_of(&mut self, passage: u32, row: u32, held: Held, weight: f32) -> f32 {
         let frequency = held.weighted(self.weights);
         if frequency <= 0.0 {
-            return;
+            return 0.0;
         }
         let norm = self.norm(passage, row);
-        let own = self.slots.range(self.rows.passages(row));
-        if own.iter().all(|slot| slot.sum == 0.0) {
-            self.scored.push(row);
-        }
-        self.slots.write(passage).sum += term_score(weight, frequency, norm, self.weights);
+        term_score(weight, frequency, norm, self.weights)
     }
 
     /// Hands what a passage holds to itself and, what its text holds, to those that borrow from it.
@@ -214,9 +211,10 @@ impl<'r, 's> Lexical<'r, 's> {
         norm
     }
 
-    /// The rows that a word of the question reaches; in a routed search, the more promising of them.
-    pub fn reached(&self) -> &[u32] {
-        &self.scored
+    /// The rows that a rough look found, each with a score that only orders them; a row of several passages may come
+    /// several times.
+    pub fn rough(&self) -> &[(u32, f32)] {
+        &self.rough
     }
 
     /// The score of a row: that of its best passage, over what the question could reach at most.
@@ -228,7 +226,12 @@ impl<'r, 's> Lexical<'r, 's> {
                 (best, passage) = (slot.sum, at);
             }
         }
-        LexicalScore { score: best / possible_maximum(self.weight_sum, self.weights), passage }
+        LexicalScore { score: self.share_of(best), passage }
+    }
+
+    /// The share of a sum in what the question could reach at most.
+    pub fn share_of(&self, sum: f32) -> f32 {
+        sum / possible_maximum(self.weight_sum, self.weights)
     }
 }
 

@@ -13,10 +13,12 @@ pub(super) struct Slot {
     pub sum: f32,
     /// The length norm; 0 before it is asked for.
     pub norm: f32,
+    /// The entry of a rough look, counted from 1; 0 for none.
+    pub rough: u32,
+    /// The line of a table of frequencies, counted from 1; 0 for none.
+    pub line: u32,
     /// Of the term at hand: in the passage itself, the text and the speaker counting 2 and the date 1.
     pub own_halves: u16,
-    /// In the text of the passage itself, for others to borrow.
-    pub text: u8,
     /// Borrowed, as `Held` of the formula has it.
     pub previous: u8,
     pub before_previous: u8,
@@ -109,7 +111,7 @@ mod tests {
         let pool = SlotPool::default();
         let mut slots = pool.take(10);
         slots.write(9).sum = 1.0;
-        slots.write(3).text = 2;
+        slots.write(3).next = 2;
         pool.give(slots);
         let slots = pool.take(4);
         assert!(slots.range(0..4).iter().all(|slot| slot.sum == 0.0 && !slot.is_used));
