@@ -1,8 +1,8 @@
 //! Vector search: the ordinary path against the exhaustive one, which is the definition.
 
 use loomdb::{
-    Db, Embedding, ErrorKind, Maintenance, Memory, OpenOptions, Patch, Query, Recall, Timestamp,
-    Turn,
+    Db, Embedding, ErrorKind, Maintenance, Memory, OpenOptions, Patch, Query, Recall, SearchMode,
+    Timestamp, Turn,
 };
 
 const DIMENSION: usize = 64;
@@ -243,10 +243,14 @@ fn a_leg_that_cannot_run_says_why() {
     let (_directory, db) = open();
     let memory = db.user("alice");
     memory.add_many(turns(&mut Random(5), 0, 5)).unwrap();
+    let leg = |recall: &Recall| {
+        recall.explain.legs.iter().find(|leg| leg.name == "vector").unwrap().clone()
+    };
     let recall = memory.search("what is this?").unwrap();
-    assert!(recall.hits.is_empty());
-    let leg = &recall.explain.legs[0];
-    assert!(!leg.ran && leg.reason.contains("caller"), "{leg:?}");
+    assert!(!leg(&recall).ran && leg(&recall).reason.contains("caller"), "{:?}", leg(&recall));
+    assert_eq!(recall.hits.len(), 5, "scored by words and priors");
+    let recall = memory.search(Query::text("turn").mode(SearchMode::Vector)).unwrap();
+    assert!(!leg(&recall).ran && recall.hits.is_empty());
     assert_eq!(memory.search(Query::vector([1.0; 3])).unwrap_err().kind(), ErrorKind::Invalid);
     assert_eq!(memory.search(Query::vector([0.0; 64])).unwrap_err().kind(), ErrorKind::Invalid);
 }
@@ -289,11 +293,15 @@ mod text {
         assert!(!memory.get(strange.id).unwrap().has_vector);
         let stats = memory.stats().unwrap();
         assert_eq!((stats.episodes, stats.episodes_with_vector), (2, 1));
-        assert_eq!(memory.search("sentence").unwrap().hits.len(), 1);
+        let by_vector = Query::text("sentence").mode(SearchMode::Vector);
+        assert_eq!(memory.search(by_vector).unwrap().hits.len(), 1);
+        let hybrid = memory.search("sentence").unwrap();
+        assert_eq!(hybrid.hits.len(), 2);
+        assert_eq!(hybrid.hits[1].parts.vector, 0.0, "scored by what else there is");
         assert_eq!(memory.search("").unwrap().hits.len(), 2);
         let recall = memory.search("\u{16800}").unwrap();
-        assert!(recall.hits.is_empty());
-        assert!(recall.explain.legs[0].reason.contains("no word"));
+        let vector = recall.explain.legs.iter().find(|leg| leg.name == "vector").unwrap();
+        assert!(!vector.ran && vector.reason.contains("no word"));
     }
 
     #[test]

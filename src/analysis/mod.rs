@@ -19,13 +19,12 @@ use jiff::civil::Date;
 
 use crate::model::{FREQUENCY_MAX, HeadTerm, RowTerms, TextTerm};
 
+/// What this analysis is called; to be changed with everything that changes a term, a passage or a count.
+pub use crate::model::ANALYSER;
 pub use length::{tokens, words};
 pub use passages::passages;
 pub use speakers::{first_name, names_in, speaks_of_self};
 pub use words::{Kind, terms};
-
-/// Name and version of this analysis. It is recorded in a database: terms of two versions are never compared.
-pub const ANALYSER: &str = "loom-en-1";
 
 /// The analysis of an episode: of what was said, by whom, and on which day.
 pub fn analyse(speaker: Option<&str>, text: &str, date: Date) -> RowTerms {

@@ -70,7 +70,8 @@ impl Db {
     ///
     /// # Errors
     /// [`crate::ErrorKind::NotFound`] when there is none and `create` is off; [`crate::ErrorKind::Version`] for a
-    /// format of a later version and for another vector space than the recorded one, naming both;
+    /// format of a later version, for another vector space than the recorded one and for terms of another text analysis,
+    /// naming both;
     /// [`crate::ErrorKind::Invalid`] for impossible options; [`crate::ErrorKind::Locked`] when other processes hold
     /// the database for longer than the busy timeout; [`crate::ErrorKind::Corrupt`] for damage, with its place.
     pub fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> Result<Db> {

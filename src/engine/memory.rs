@@ -169,8 +169,15 @@ impl Memory {
         ingest::delete_session(&self.store()?, &self.user, session)
     }
 
-    /// Finds the episodes that answer `query`, best first. A text is embedded and compared with the stored vectors; an
-    /// empty one lists the newest episodes. There is no score threshold.
+    /// Finds the episodes that answer `query`, best first.
+    ///
+    /// A text is compared by its words, by its vector where the database has an embedder or the query a vector, and by
+    /// small priors; every episode that passes the filters has a score, and there is no threshold. A vector alone is
+    /// compared with the stored vectors. An empty text lists the newest episodes. See [`Query`] for filters, modes and
+    /// a bound on tokens, [`Recall::explain`] for how an answer came about.
+    ///
+    /// A score depends on the question and the user's memory alone; equal ones are ordered by id. Memories of up to 20,000
+    /// episodes are scored whole; in larger ones candidates are chosen first, unless [`Query::exact`].
     ///
     /// ```
     /// use loomdb::{Db, Query, Turn};
@@ -191,7 +198,8 @@ impl Memory {
     /// ```
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Invalid`] when `since` is later than `until`, `top_k` is 0, or a given vector has another
+    /// [`crate::ErrorKind::Invalid`] when `since` is later than `until`, `top_k` is 0, a mode other than vector is
+    /// asked of a vector without a text, a weight is out of range (it is named), or a given vector has another
     /// dimension (both are named), is zero or not finite; [`crate::ErrorKind::Limit`] for a `top_k` above 10,000 or a
     /// text above 16 MiB. And those of [`Memory`].
     pub fn search(&self, query: impl Into<Query>) -> Result<Recall> {

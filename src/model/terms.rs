@@ -5,6 +5,9 @@
 
 use bincode::{Decode, Encode};
 
+/// Name and version of the analysis that makes terms of texts. It is recorded in a database: terms of two versions are
+/// never compared.
+pub const ANALYSER: &str = "loom-en-1";
 /// Bytes of one term, at most.
 pub const TERM_BYTES_MAX: usize = 64;
 /// How often a term may count in one passage, at most: more is a list, not a sentence.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::LogId;
-use crate::model::VectorSpace;
+use crate::model::{ANALYSER, VectorSpace};
 use crate::options::StorageOptions;
 
 use super::bundle::{Bundle, LockName, is_absent, lost};
@@ -83,6 +83,7 @@ fn open_known(
     let catalog = follower.open_catalog()?;
     let meta = catalog.begin()?.meta()?;
     let space = choose_space(&meta.space, &options, &space)?;
+    check_analyser(&meta.analyser)?;
     drop(catalog);
 
     let mode = if options.read_only { OpenMode::Read } else { OpenMode::ReadWrite };
@@ -150,6 +151,7 @@ fn create(bundle: &Bundle, options: &StorageOptions, space: &SpaceChoice) -> Res
     let meta = Meta {
         database: random[..16].try_into().expect("sixteen"),
         space,
+        analyser: ANALYSER.to_owned(),
         generation: 1,
         log_applied: LogId::new(0),
         next_segment: 1,
@@ -209,6 +211,17 @@ fn choose_space(
         )));
     }
     Ok(recorded.clone())
+}
+
+/// Readers are held to it too: they would compare terms of two versions.
+fn check_analyser(recorded: &str) -> Result<()> {
+    if recorded == ANALYSER {
+        return Ok(());
+    }
+    Err(Error::version(format!(
+        "the database holds terms of the text analysis `{}`, not of `{ANALYSER}`",
+        recorded.escape_default()
+    )))
 }
 
 /// Where the log stands after whatever stopped its last writer.

@@ -5,13 +5,15 @@ mod full;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
+use super::catalog::{Access, CatalogReader, CatalogView, CatalogWriter};
 use super::vfs::sim::{Fault, FaultKind, SimVfs};
 use super::vfs::{MemoryVfs, Vfs};
 use super::{Direction, Draft, EncodedRow, Part, Snapshot, SpaceChoice, Store};
 use crate::error::ErrorKind;
 use crate::ids::EpisodeId;
-use crate::model::{Body, VectorSpace, pack_vector};
+use crate::model::{ANALYSER, Body, VectorSpace, pack_vector};
 use crate::options::{Maintenance, StorageOptions, VectorElement};
 
 fn space() -> VectorSpace {
@@ -368,6 +370,36 @@ fn another_vector_space_is_refused_by_name() {
     let error = Store::open(vfs, path, options(), SpaceChoice::Exactly(other)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Version);
     assert!(error.to_string().contains("`test`") && error.to_string().contains("`other`"));
+}
+
+#[test]
+fn terms_of_another_text_analysis_are_refused_by_name_by_readers_too() {
+    let vfs = memory();
+    let store = open(&vfs);
+    insert(&store, "u", "kept", 1, None);
+    drop(store);
+    let path = Path::new("/db.loom/catalog.redb");
+    let access = Access { cache_bytes: 1 << 20, busy_timeout: Duration::from_millis(100) };
+    let recorded = |name: &str| {
+        let writer = CatalogWriter::open(&vfs, path, access, true).unwrap();
+        let reader = CatalogReader::open(&vfs, path, access).unwrap();
+        let mut meta = reader.begin().unwrap().meta().unwrap();
+        let before = std::mem::replace(&mut meta.analyser, name.to_owned());
+        writer.publish(|txn| txn.set_meta(&meta)).unwrap();
+        writer.close().unwrap();
+        before
+    };
+    assert_eq!(recorded("loom-en-0"), ANALYSER);
+    for read_only in [false, true] {
+        let options = StorageOptions { read_only, ..options() };
+        let space = SpaceChoice::Recorded(space());
+        let error = Store::open(vfs.clone(), Path::new("/db.loom"), options, space).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Version);
+        let message = error.to_string();
+        assert!(message.contains("`loom-en-0`") && message.contains(&format!("`{ANALYSER}`")));
+    }
+    recorded(ANALYSER);
+    assert_eq!(texts(&open(&vfs), "u"), ["kept"]);
 }
 
 #[test]

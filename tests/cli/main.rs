@@ -4,6 +4,7 @@
 
 mod import;
 mod refusals;
+mod search;
 
 use std::io::Write;
 use std::path::Path;

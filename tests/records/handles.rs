@@ -113,8 +113,11 @@ fn a_database_of_another_space_opens_by_default_and_takes_vectors_only() {
     let error = memory.add("no vector").unwrap_err();
     assert!(error.to_string().contains("vector is missing"), "{error}");
     memory.add(turn("b")).unwrap();
+    // A text is compared by its words alone, and every turn has a score.
     let recall = memory.search("a text").unwrap();
-    assert!(recall.hits.is_empty() && !recall.explain.legs[0].ran);
+    let legs: Vec<_> = recall.explain.legs.iter().map(|leg| (leg.name, leg.ran)).collect();
+    assert_eq!(legs, [("lexical", true), ("vector", false)]);
+    assert!(recall.hits.len() == 2 && recall.hits.iter().all(|hit| hit.parts.vector == 0.0));
 }
 
 #[test]

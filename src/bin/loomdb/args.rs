@@ -298,27 +298,72 @@ a new version of what has changed. A line may have up to 17 MiB. A field that st
 and a time with a zone in brackets but no offset, are refused.";
 
 #[derive(Debug, Args)]
+#[command(after_help = SEARCH_HELP)]
 pub struct Search {
     #[command(flatten)]
     pub whose: Whose,
-    /// The question, in plain words. An empty one lists the newest turns.
-    #[arg(value_name = "QUERY", required_unless_present = "vector", conflicts_with = "vector")]
+    /// The question, in plain words: no character of it is an operator. An empty one lists the newest turns.
+    #[arg(value_name = "QUERY", required_unless_present = "vector")]
     pub query: Option<String>,
-    /// Turns to find.
-    #[arg(short = 'k', long, value_name = "N", default_value_t = 10)]
-    pub top_k: usize,
+    /// Turns to find. Default: 10; with --max-tokens as many as are looked at, 400.
+    #[arg(short = 'k', long, value_name = "N")]
+    pub top_k: Option<usize>,
+    /// Tokens of the whole answer, at most (1.3 a word). Long turns go in as their best passage; those without room are
+    /// named at the end.
+    #[arg(long, value_name = "N")]
+    pub max_tokens: Option<usize>,
     #[command(flatten)]
     pub filter: Filter,
-    /// Say how the answer was found: rows scanned and scored, bytes touched, microseconds.
+    /// Only turns of this speaker. The name as stored, whole.
+    #[arg(long, value_name = "NAME")]
+    pub speaker: Option<String>,
+    /// Only turns whose metadata matches: {"field": value, "field": {"gte": 3}, "OR": [{..}, {..}]}.
+    #[arg(long = "filter", value_name = "JSON")]
+    pub metadata: Option<String>,
+    /// When the question is asked, for days such as "yesterday" in it. Default: now, in UTC.
+    #[arg(long, value_name = "TIME")]
+    pub query_time: Option<String>,
+    /// By what to rank. Default: hybrid for a text, vector for a vector alone.
+    #[arg(long, value_enum)]
+    pub mode: Option<Mode>,
+    /// List only the best of turns that say nearly the same, and count the others.
+    #[arg(long)]
+    pub fold: bool,
+    /// Say how the answer was found: which ways ran, the parts of each score, rows and postings, bytes touched,
+    /// microseconds by stage.
     #[arg(long)]
     pub explain: bool,
     /// Score every turn exactly instead of choosing candidates first. Slower; for comparison.
     #[arg(long)]
     pub exact: bool,
-    /// The vector of the question, a JSON list of numbers, instead of QUERY.
+    /// Other weights than the defaults, for trying.
+    #[arg(long, value_name = "NAME=VALUE,..")]
+    pub weights: Option<String>,
+    /// The vector of the question, a JSON list of numbers: instead of QUERY, or beside it where the database has no
+    /// embedder.
     #[arg(long, value_name = "JSON")]
     pub vector: Option<String>,
 }
+
+/// By what a search ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Mode {
+    /// Words, vectors and small priors together.
+    Hybrid,
+    /// Vectors alone. Turns without a vector are not found.
+    Vector,
+    /// Words alone. Turns that share no word with the question are not found.
+    Lexical,
+}
+
+const SEARCH_HELP: &str = "\
+Filters on metadata (--filter): a field is compared with a value, or by the operators eq ne in nin gt
+gte lt lte contains exists; AND and OR take a list of filters, NOT takes one.
+  {\"topic\": \"kitchen\", \"price\": {\"lt\": 500}, \"NOT\": {\"status\": {\"in\": [\"done\", \"dropped\"]}}}
+
+Weights (--weights): lexical vector speaker when range length concise concise_words spread long_words
+vector_previous vector_next words_previous words_before_previous words_next k1 b range_days_before
+range_days_after.";
 
 /// Hard limits on what is looked at.
 #[derive(Debug, Args)]
@@ -430,7 +475,7 @@ mod tests {
         check(&["search", "db", "hello"], Err(MissingRequiredArgument));
         check(&["search", "db", "-u", "u"], Err(MissingRequiredArgument));
         check(&["search", "db", "-u", "u", "--vector", "[1]"], Ok(()));
-        check(&["search", "db", "-u", "u", "q", "--vector", "[1]"], Err(ArgumentConflict));
+        check(&["search", "db", "-u", "u", "q", "--vector", "[1]"], Ok(()));
         check(&["get", "db", "--user", "u", "7"], Ok(()));
         check(&["delete", "db", "--user", "u"], Err(MissingRequiredArgument));
         check(&["delete", "db", "--user", "u", "7", "--session", "s"], Err(ArgumentConflict));

@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use loomdb::{Db, Hit, Memory, Query, Recall, Result, Turn};
+use loomdb::{Db, Hit, Memory, Query, Recall, Result, Turn, ZonedTime};
 use serde_json::{Value, json};
 
 use crate::args::{self, Opening};
@@ -14,13 +14,15 @@ use crate::failure::Failure;
 use crate::import::{Counts, Format, Host, Importer, Settings};
 use crate::ingest::{counts_json, counts_line, write_batch};
 use crate::output::{self, Output};
-use crate::read::{explanation, hit};
+use crate::search::{explanation, hit};
 use crate::temporary::Temporary;
 
 /// A conversation of two people over eight months, one turn a line.
-const CONVERSATION: &[u8] = include_bytes!("../../../assets/demo/conversation.jsonl");
-/// Questions with the turns that answer them.
-const QUESTIONS: &str = include_str!("../../../assets/demo/questions.json");
+const CONVERSATION: &[u8] = include_bytes!("../../../assets/demo/turns.jsonl");
+/// Questions with the turns that answer them, one a line: with the turns a set for `loomdb eval retrieval`.
+const QUESTIONS: &str = include_str!("../../../assets/demo/queries.jsonl");
+/// When the questions are asked, for words such as "last month" in them: the day after the conversation.
+const ASKED: &str = "2025-09-11T09:00:00Z";
 /// The user of the memory: the conversation's own name.
 const USER: &str = "ruth-owen";
 
@@ -94,7 +96,7 @@ fn import(db: &Db) -> Result<Counts> {
     let mut host = Quiet { db };
     let settings = Settings { user: None, zone: None, format: Format::Turns, captions: false };
     let mut importer = Importer::new(settings, &mut host)?;
-    importer.read("conversation.jsonl", CONVERSATION)?;
+    importer.read("turns.jsonl", CONVERSATION)?;
     Ok(importer.counts())
 }
 
@@ -115,7 +117,8 @@ impl Host for Quiet<'_> {
 
 /// The bundled questions. They are part of the program, so that a fault in them is a bug.
 fn questions() -> Vec<Question> {
-    let read: Vec<Value> = serde_json::from_str(QUESTIONS).expect("the bundled questions are JSON");
+    let line = |line| serde_json::from_str(line).expect("the bundled questions are JSON");
+    let read: Vec<Value> = QUESTIONS.lines().map(line).collect();
     let text = |value: &Value| value.as_str().expect("a string").to_owned();
     let question = |value: &Value| Question {
         text: text(&value["question"]),
@@ -131,8 +134,10 @@ fn questions() -> Vec<Question> {
 }
 
 fn ask(memory: &Memory, question: Question, top_k: usize) -> Result<Asked> {
+    let asked = ZonedTime::parse(ASKED)?;
     let begin = Instant::now();
-    let recall = memory.search(Query::text(question.text.as_str()).top_k(top_k))?;
+    let query = Query::text(question.text.as_str()).top_k(top_k).query_time(asked);
+    let recall = memory.search(query)?;
     Ok(Asked { question, recall, micros: micros(begin) })
 }
 

@@ -13,6 +13,7 @@ mod json;
 mod maintain;
 mod output;
 mod read;
+mod search;
 mod temporary;
 
 use std::process::ExitCode;
@@ -47,7 +48,7 @@ fn run(command: Command, output: &mut Output) -> Result<(), Failure> {
         Command::Init(arguments) => maintain::init(&arguments, output),
         Command::Add(arguments) => ingest::add(arguments, output),
         Command::Import(arguments) => ingest::import(&arguments, output),
-        Command::Search(arguments) => read::search(arguments, output),
+        Command::Search(arguments) => search::search(arguments, output),
         Command::Timeline(arguments) => read::timeline(&arguments, output),
         Command::Get(arguments) => read::get(&arguments, output),
         Command::History(arguments) => read::history(&arguments, output),

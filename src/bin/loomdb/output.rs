@@ -83,6 +83,11 @@ pub fn user(name: &[u8]) -> Map<String, Value> {
 
 /// An episode as a line for people: id, time, session, speaker and text.
 pub fn episode_line(episode: &Episode) -> String {
+    episode_line_of(episode, &episode.text)
+}
+
+/// The same with `text`, a part of the episode's.
+pub fn episode_line_of(episode: &Episode, text: &str) -> String {
     let session = episode.session.as_deref().map(|session| format!("[{}] ", name(session)));
     let speaker = episode.speaker.as_deref().map(|speaker| format!("{}: ", name(speaker)));
     format!(
@@ -91,7 +96,7 @@ pub fn episode_line(episode: &Episode) -> String {
         episode.time,
         session.unwrap_or_default(),
         speaker.unwrap_or_default(),
-        indented(&episode.text)
+        indented(text)
     )
 }
 

@@ -1,90 +1,12 @@
-//! The commands that read one user's memory: search, timeline, get, history, count; and the list of users.
+//! The commands that read what is stored: timeline, get, history, count; and the list of users.
 
-use loomdb::{
-    Cursor, Direction, Episode, EpisodeId, Explain, Hit, Query, Result, TimelineOptions, Timestamp,
-};
+use loomdb::{Cursor, Direction, Episode, EpisodeId, Result, TimelineOptions, Timestamp};
 use serde_json::{Map, Value, json};
 
 use crate::args::{self, Filter};
 use crate::database;
 use crate::failure::Failure;
 use crate::output::{self, Output};
-
-/// `loomdb search`.
-pub fn search(arguments: args::Search, output: &mut Output) -> std::result::Result<(), Failure> {
-    let args::Search { whose, query, top_k, filter, explain, exact, vector } = arguments;
-    let mut question = match vector {
-        Some(vector) => Query::vector(database::vector("vector", &vector)?),
-        None => Query::text(query.unwrap_or_default()),
-    };
-    question = question.top_k(top_k).exact(exact);
-    let (since, until) = times(&filter)?;
-    if let Some(since) = since {
-        question = question.since(since);
-    }
-    if let Some(until) = until {
-        question = question.until(until);
-    }
-    if let Some(session) = filter.session {
-        question = question.session(session);
-    }
-    let recall = database::memory_to_read(&whose)?.search(question)?;
-    if recall.hits.is_empty() {
-        for leg in recall.explain.legs.iter().filter(|leg| !leg.ran) {
-            eprintln!("loomdb: {} search did not run: {}", leg.name, leg.reason);
-        }
-    }
-    let mut value = json!({ "hits": recall.hits.iter().map(hit).collect::<Vec<_>>() });
-    if explain {
-        value["explain"] = explanation(&recall.explain);
-    }
-    output.answer(value, || {
-        let mut lines = String::new();
-        for hit in &recall.hits {
-            lines.push_str(&format!("{:>6.3}  {}", hit.score, output::episode_line(&hit.episode)));
-        }
-        if explain {
-            lines.push_str(&format!("\n{}\n", recall.explain));
-        }
-        lines
-    })?;
-    Ok(())
-}
-
-/// A hit as a JSON object: score, reason, and the episode.
-pub fn hit(hit: &Hit) -> Map<String, Value> {
-    let mut value = Map::new();
-    value.insert("score".into(), json!(hit.score));
-    value.insert("why".into(), json!(hit.why));
-    value.extend(output::episode(&hit.episode));
-    value
-}
-
-/// How an answer came about, as JSON.
-pub fn explanation(explain: &Explain) -> Value {
-    let leg = |leg: &loomdb::Leg| json!({ "name": leg.name, "ran": leg.ran, "reason": leg.reason });
-    let micros = &explain.micros;
-    json!({
-        "legs": explain.legs.iter().map(leg).collect::<Vec<_>>(),
-        "rows_by_code": explain.rows_by_code,
-        "rows_exact": explain.rows_exact,
-        "rows_distinct": explain.rows_distinct(),
-        "log_rows": explain.log_rows,
-        "bytes_touched": explain.bytes_touched,
-        "cells_visited": explain.cells_visited,
-        "cells_skipped": explain.cells_skipped,
-        "segments_visited": explain.segments_visited,
-        "segments_skipped": explain.segments_skipped,
-        "microseconds": {
-            "embed": micros.embed,
-            "snapshot": micros.snapshot,
-            "scan": micros.scan,
-            "rerank": micros.rerank,
-            "fetch": micros.fetch,
-            "total": micros.total,
-        },
-    })
-}
 
 /// `loomdb timeline`.
 pub fn timeline(
@@ -161,7 +83,7 @@ fn episodes(episodes: &[Episode]) -> Vec<Map<String, Value>> {
 }
 
 /// The times that a filter names.
-fn times(filter: &Filter) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
+pub fn times(filter: &Filter) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
     let read = |name, text: &Option<String>| match text {
         None => Ok(None),
         Some(text) => {

@@ -31,6 +31,7 @@ struct MetaFacts {
     space_name: String,
     dimension: u32,
     element: u8,
+    analyser: String,
     next_segment: u64,
     next_user: u64,
     next_session: u64,
@@ -98,6 +99,7 @@ pub(super) fn encode_facts(meta: &Meta) -> Vec<u8> {
             VectorElement::F32 => 0,
             VectorElement::F16 => 1,
         },
+        analyser: meta.analyser.clone(),
         next_segment: meta.next_segment,
         next_user: meta.next_user,
         next_session: meta.next_session,
@@ -127,6 +129,7 @@ pub(super) fn decode_facts(state: (u64, LogId), bytes: &[u8]) -> Result<Meta> {
     Ok(Meta {
         database: facts.database,
         space,
+        analyser: facts.analyser,
         generation: state.0,
         log_applied: state.1,
         next_segment: facts.next_segment,

@@ -46,6 +46,8 @@ pub struct Meta {
     pub database: [u8; 16],
     /// The vector space, fixed at creation.
     pub space: VectorSpace,
+    /// Name and version of the text analysis that made every term, fixed at creation.
+    pub analyser: String,
     /// Grows by one with every publish.
     pub generation: u64,
     /// The last log whose rows are in segments.

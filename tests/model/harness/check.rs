@@ -10,8 +10,8 @@ use loomdb::internals::storage::vfs::Vfs;
 use loomdb::internals::storage::{Part, SpaceChoice, Store};
 use loomdb::internals::{ids, model};
 use loomdb::{
-    Db, Direction, Episode, EpisodeId, ErrorKind, Maintenance, Memory, Query, TimelineOptions,
-    Value, VectorElement,
+    Db, Direction, Episode, EpisodeId, ErrorKind, Maintenance, Memory, Query, SearchMode,
+    TimelineOptions, Value, VectorElement,
 };
 
 use super::embedder;
@@ -200,7 +200,8 @@ pub fn search(memory: &Memory, oracle: &Oracle, user: usize, spec: &QuerySpec) -
             if vector.is_none() {
                 return Ok(());
             }
-            (Query::text(text), vector)
+            // Words and priors are held against the exhaustive definition elsewhere; the oracle knows cosines.
+            (Query::text(text).mode(SearchMode::Vector), vector)
         }
         vector => {
             let number = usize::from(vector) % embedder::VECTORS;

@@ -188,7 +188,7 @@ fn a_chat_without_an_id_needs_a_user() {
 
 #[test]
 fn every_line_of_the_bundled_conversation_is_taken() {
-    let input = include_str!("../../../../assets/demo/conversation.jsonl");
+    let input = include_str!("../../../../assets/demo/turns.jsonl");
     let mut recorder = Recorder::default();
     let (counts, result) = run(&mut recorder, settings(), input);
     result.unwrap();

@@ -43,6 +43,7 @@ fn meta() -> Meta {
     Meta {
         database: *b"0123456789abcdef",
         space: VectorSpace { name: "given".into(), dimension: 3, element: VectorElement::F16 },
+        analyser: "words-7".into(),
         generation: 1,
         log_applied: LogId::new(0),
         next_segment: 1,
