@@ -30,7 +30,7 @@ const PAIRS: usize = 1000;
 const ROUNDS: usize = 7;
 const THREADS: [usize; 3] = [1, 8, 64];
 /// Commits of one round, over all threads: about as long as one another.
-const ROUND_COMMITS: [usize; 3] = [150, 800, 3200];
+const ROUND_COMMITS: [usize; 3] = [600, 3200, 12_800];
 
 fn main() {
     let directory = common::bench_dir("commit");

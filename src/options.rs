@@ -186,7 +186,9 @@ pub const WHOLE_ROWS_MAX: u32 = 20_000;
 pub const LEXICAL_LIST_ROWS: usize = 200;
 /// Rows of the best by words alone out of which that list is taken once priors are added: priors rarely lift a row over
 /// more than that. A stated guess.
-pub const LEXICAL_POOL_ROWS: usize = 600;
+pub const LEXICAL_POOL_ROWS: usize = 400;
+/// Rows of the list of the best by codes that become candidates beside it, at least; and twice the answers asked for.
+pub const CODE_LIST_ROWS: usize = 200;
 /// Answers above which a memory is scored whole: the candidates are chosen for short answers and token budgets.
 pub const ROUTED_TOP_K_MAX: usize = BUDGET_RANKS_MAX;
 /// Candidates that are scored exactly, at least: the best by an estimate that takes the cosine from the codes.

@@ -14,6 +14,7 @@ use crate::storage::Snapshot;
 use super::log_rows::LogRows;
 use super::neighbours::{LogOrder, StoredOrder};
 use super::run::Run;
+use super::speakers::Speakers;
 
 /// Of the users that were searched lately. One a handle.
 #[derive(Debug, Default)]
@@ -41,7 +42,7 @@ pub(super) struct Entry {
     pub stored: Arc<Stored>,
     pub log: LogRows,
     pub log_order: LogOrder,
-    pub speakers: BTreeMap<Arc<str>, u64>,
+    pub speakers: Speakers,
 }
 
 /// What follows from the segments alone.
@@ -65,13 +66,15 @@ impl IndexCache {
         records: &[Arc<Record>],
     ) -> Result<Arc<Entry>> {
         let (generation, seq) = (snapshot.generation(), snapshot.seq().get());
-        let (stored, mut log) = match self.find(user, (generation, seq)) {
+        let (stored, before, mut log) = match self.find(user, (generation, seq)) {
             Known::Same(entry) => return Ok(entry),
             Known::Other(entry) => {
                 let stored = Some(&entry.stored).filter(|_| entry.generation == generation);
-                (stored.cloned(), Arc::unwrap_or_clone(entry).log)
+                let stored = stored.cloned();
+                let Entry { speakers, log, .. } = Arc::unwrap_or_clone(entry);
+                (stored, Some(speakers), log)
             }
-            Known::Nothing => (None, LogRows::default()),
+            Known::Nothing => (None, None, LogRows::default()),
         };
         let stored = stored.map_or_else(|| Stored::new(snapshot, runs).map(Arc::new), Ok)?;
         log.update(records);
@@ -81,7 +84,7 @@ impl IndexCache {
             seq,
             stored,
             log_order,
-            speakers: speakers(runs, records)?,
+            speakers: Speakers::new(speakers(runs, records)?, before.as_ref()),
             log,
         });
         self.keep(user, &entry);

@@ -9,7 +9,9 @@ mod log_rows;
 mod neighbours;
 mod rows;
 mod run;
+mod speakers;
 
 pub(crate) use cache::IndexCache;
 pub(crate) use rows::{At, NO_ROW, UserRows};
 pub(crate) use run::Run;
+pub(crate) use speakers::Speakers;

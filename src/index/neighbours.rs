@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::error::Result;
 use crate::ids::{EpisodeId, SessionNumber};
+use crate::simd;
 use crate::storage::{SessionEntry, Snapshot};
 
 use super::log_rows::LogRows;
@@ -116,6 +117,11 @@ impl StoredOrder {
             self.set(row, [NO_ROW, NO_ROW]);
         }
         load()
+    }
+
+    /// Tells the processor that [`StoredOrder::around`] is asked soon.
+    pub fn expect(&self, row: u32) {
+        simd::prefetch(&self.around[row as usize..=row as usize]);
     }
 
     fn rows_of(&self, session: SessionNumber) -> &[u32] {

@@ -1,18 +1,19 @@
 //! One user's rows in one numbering: those of the segments first, segment by segment, then those of the logs.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::Result;
 use crate::ids::EpisodeId;
 use crate::model::{Frequencies, Record};
+use crate::simd;
 use crate::storage::segment::{Counts, PassageLength, Posting};
 use crate::storage::{Part, Snapshot};
 
-use super::cache::{Entry, IndexCache};
+use super::cache::{Entry, IndexCache, Stored};
 use super::log_rows::LogRows;
 use super::run::{Code, Run};
+use super::speakers::Speakers;
 
 /// Stands for no row.
 pub(crate) const NO_ROW: u32 = u32::MAX;
@@ -94,8 +95,8 @@ impl<'s> UserRows<'s> {
         self.stored.1 + self.log().lengths().len() as u32
     }
 
-    /// Live rows of each speaker that has any.
-    pub fn speakers(&self) -> &BTreeMap<Arc<str>, u64> {
+    /// Who spoke.
+    pub fn speakers(&self) -> &Speakers {
         &self.kept.speakers
     }
 
@@ -135,6 +136,39 @@ impl<'s> UserRows<'s> {
         match self.at(row) {
             At::Run(run, at) => run.id(at),
             At::Log(record) => record.id.get(),
+        }
+    }
+
+    /// Tells the processor that the passages of a row and the rows around it are asked for soon.
+    pub fn expect(&self, row: u32) {
+        if row < self.stored.0 {
+            let Stored { starts, order } = &*self.kept.stored;
+            simd::prefetch(&starts[row as usize..=row as usize + 1]);
+            order.expect(row);
+        }
+    }
+
+    /// Tells the processor that the length of a passage is asked for soon.
+    pub fn expect_length(&self, passage: u32) {
+        if passage < self.stored.1 {
+            let behind = self.runs.partition_point(|run| run.first_passage <= passage);
+            let run = &self.runs[behind - 1];
+            run.expect_length(passage - run.first_passage);
+        }
+    }
+
+    /// Tells the processor that the counts of a row's words are asked for soon.
+    pub fn expect_words(&self, row: u32) {
+        if let At::Run(run, at) = self.at(row) {
+            run.expect_words(at);
+        }
+    }
+
+    /// Words of a row's text.
+    pub fn words(&self, row: u32) -> u32 {
+        match self.at(row) {
+            At::Run(run, at) => run.words(at),
+            At::Log(record) => record.shape.words,
         }
     }
 
@@ -184,6 +218,12 @@ impl<'s> UserRows<'s> {
                 None => self.kept.stored.order.around(&self.runs, row),
             },
         }
+    }
+
+    /// A live row and those around it.
+    pub fn with_around(&self, row: u32) -> impl Iterator<Item = u32> + use<> {
+        let [previous, next] = self.around(row);
+        [row, previous, next].into_iter().filter(|row| *row != NO_ROW)
     }
 
     /// Hands every live passage that holds `term` to `each`, with its row: ascending. Returns how many there are, which

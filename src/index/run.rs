@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::ids::UserNumber;
+use crate::simd;
 use crate::storage::Part;
 use crate::storage::dead::DeadRows;
 use crate::storage::segment::{
-    Lexicon, PASSAGE_LENGTH_BYTES, PassageLength, ROW_HAS_TIME, ROW_HAS_VECTOR, Segment,
+    Lexicon, PASSAGE_LENGTH_BYTES, PassageLength, ROW_EXPIRES, ROW_HAS_TIME, ROW_HAS_VECTOR,
+    Segment,
 };
 
 /// The code of one vector, and the factor that corrects what it estimates.
@@ -133,8 +135,10 @@ impl<'s> Run<'s> {
         i16::from_le_bytes(self.offsets[at as usize])
     }
 
-    pub fn expires(&self, at: u32) -> i64 {
-        i64::from_le_bytes(self.expiries[at as usize])
+    /// Whether the row is gone at `now`.
+    pub fn is_expired(&self, at: u32, now: i64) -> bool {
+        self.flags[at as usize] & ROW_EXPIRES != 0
+            && i64::from_le_bytes(self.expiries[at as usize]) <= now
     }
 
     pub fn session(&self, at: u32) -> u64 {
@@ -164,6 +168,18 @@ impl<'s> Run<'s> {
 
     pub fn length(&self, passage: u32) -> PassageLength {
         PassageLength::decode(self.lengths[passage as usize])
+    }
+
+    /// Tells the processor that the length of a passage is asked for soon.
+    pub fn expect_length(&self, passage: u32) {
+        simd::prefetch(&self.lengths[passage as usize..=passage as usize]);
+    }
+
+    /// Tells the processor that the counts of a row's words are asked for soon.
+    pub fn expect_words(&self, at: u32) {
+        let at = at as usize;
+        simd::prefetch(&self.words[at..=at]);
+        simd::prefetch(&self.content_words[at..=at]);
     }
 
     /// The stored vector of a row, if it has one.

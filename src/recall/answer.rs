@@ -11,13 +11,12 @@ use crate::model::Episode;
 use crate::simd::Scored;
 use crate::storage::{Direction, Part, Snapshot, Store};
 
-use super::by_words::{ByWords, Memory};
+use super::by_words::{ByWords, Memory, SlotPools};
 use super::exhaustive;
 use super::explain::{Explain, Leg, Stopwatch};
 use super::formula::ScoreParts;
 use super::found::{Found, Source};
-use super::lexical::SlotPool;
-use super::plan::{Plan, Step, Words};
+use super::plan::{Plan, Step, Words, rerank_rows};
 use super::query::Query;
 use super::rank::rank;
 use super::rows::{Place, RowFilter};
@@ -85,7 +84,7 @@ pub struct Recall {
 #[derive(Debug, Default)]
 pub(crate) struct SearchCache {
     index: IndexCache,
-    slots: SlotPool,
+    slots: SlotPools,
 }
 
 /// Answers `query` from the memory of `user`. `now`: microseconds since the epoch; what expired is not found.
@@ -157,7 +156,8 @@ impl Search<'_> {
                 explain.micros.scan += watch.lap();
                 ranked
             } else {
-                let candidates = scan(&snapshot, &parts, vector, space, depth, &filter, explain)?;
+                let counts = (rerank_rows(depth), depth);
+                let candidates = scan(&snapshot, &parts, vector, space, counts, &filter, explain)?;
                 explain.micros.scan += watch.lap();
                 let ranked = rank(candidates, &parts, vector, space, depth, explain)?;
                 explain.micros.rerank += watch.lap();
@@ -169,13 +169,13 @@ impl Search<'_> {
                 .map(|(scored, place)| nearest(scored, place, &parts))
                 .collect())
         };
-        serve(&snapshot, plan, |found| format!("vector {:.2}", found.score), rank)
+        serve(&snapshot, plan, |hit: &Hit| format!("vector {:.2}", hit.score), rank)
     }
 
     /// The rows that answer a question with words.
     fn by_words(&mut self, words: &Words, plan: &Plan) -> Result<Served> {
         let snapshot = self.snapshot()?;
-        let why = |found: &Found<'_>| found.parts.to_string();
+        let why = |hit: &Hit| hit.parts.to_string();
         let (vector, reason) = match words.vector {
             Ok(_) => (true, "the question has a vector"),
             Err(reason) => (false, reason),
@@ -197,8 +197,8 @@ impl Search<'_> {
         explain.log_rows = rows.log().len().into();
         let depth = first_depth(plan);
         let (rows, parts) = (&rows, &parts[..]);
-        let pool = &self.cache.slots;
-        let memory = Memory { rows, parts, user: self.user, space, plan, words, pool };
+        let pools = &self.cache.slots;
+        let memory = Memory { rows, parts, user: self.user, space, plan, words, pools };
         let mut ranking = ByWords::new(memory, depth, watch, explain)?;
         serve(&snapshot, plan, why, |depth| ranking.rank(depth, watch, explain))
     }
@@ -210,7 +210,7 @@ impl Search<'_> {
         self.leg("newest", true, "an empty query lists the newest");
         let snapshot = self.snapshot()?;
         let rank = |depth: usize| newest(&snapshot, self.user, plan, depth);
-        serve(&snapshot, plan, |_| "newest".into(), rank)
+        serve(&snapshot, plan, |_: &Hit| "newest".into(), rank)
     }
 }
 

@@ -6,19 +6,27 @@
 use crate::error::Result;
 use crate::index::UserRows;
 use crate::model::VectorSpace;
-use crate::options::ROUTED_TOP_K_MAX;
+use crate::options::{CODE_LIST_ROWS, ROUTED_TOP_K_MAX};
 use crate::storage::Part;
 
-use super::exact::Exact;
+use super::exact::{Exact, RowSlot};
 use super::explain::{Explain, Stopwatch};
 use super::found::{Candidate, Found};
-use super::lexical::SlotPool;
+use super::lexical::PassageSlot;
 use super::plan::{Filters, Plan, Words};
 use super::routed;
 use super::row_test::RowTest;
 use super::rows::RowFilter;
 use super::scan::{Candidates, scan};
 use super::scorer::{Scorer, source_of};
+use super::slots::SlotPool;
+
+/// Slots that the searches of one handle use one after the other.
+#[derive(Debug, Default)]
+pub(super) struct SlotPools {
+    passages: SlotPool<PassageSlot>,
+    rows: SlotPool<RowSlot>,
+}
 
 /// What a search by words goes through.
 pub(super) struct Memory<'a, 's> {
@@ -28,7 +36,7 @@ pub(super) struct Memory<'a, 's> {
     pub space: &'a VectorSpace,
     pub plan: &'a Plan,
     pub words: &'a Words,
-    pub pool: &'a SlotPool,
+    pub pools: &'a SlotPools,
 }
 
 /// The rows of a user as a question ranks them.
@@ -66,15 +74,19 @@ impl<'a, 's> ByWords<'a, 's> {
             && words.vector.is_ok()
             && depth <= ROUTED_TOP_K_MAX;
         let scorer = match is_routed {
-            true => Scorer::routed(rows, words, memory.pool)?,
-            false => Scorer::whole(rows, words, memory.pool)?,
+            true => Scorer::routed(rows, words, &memory.pools.passages)?,
+            false => Scorer::whole(rows, words, &memory.pools.passages)?,
         };
         explain.micros.lexical += watch.lap();
         let nearest = if is_routed { memory.nearest(depth, explain)? } else { None };
         explain.micros.scan += watch.lap();
         explain.terms = scorer.lexical.known_terms;
         explain.postings = scorer.lexical.postings;
-        let exact = Exact::new(scorer, memory.space);
+        let codes = match (&words.vector, rows.snapshot().codec()) {
+            (Ok(vector), Some(codec)) if is_routed => Some(codec.query(vector)),
+            _ => None,
+        };
+        let exact = Exact::new(scorer, memory.space, codes, &memory.pools.rows);
         let mut made =
             ByWords { memory, test, exact, passing, candidates: Vec::new(), is_whole: false };
         match nearest {
@@ -91,13 +103,9 @@ impl<'a, 's> ByWords<'a, 's> {
         watch: &mut Stopwatch,
         explain: &mut Explain,
     ) -> Result<()> {
-        let Memory { rows, parts, words, .. } = self.memory;
-        let codec = rows.snapshot().codec();
-        let query =
-            words.vector.as_ref().ok().zip(codec).map(|(vector, codec)| codec.query(vector));
+        let Memory { rows, parts, .. } = self.memory;
         let filter = RowAdmission { rows, test: &self.test, filters: &self.memory.plan.filters };
-        self.candidates =
-            routed::candidates(&mut self.exact, query.as_ref(), nearest, parts, depth, &filter)?;
+        self.candidates = routed::candidates(&mut self.exact, nearest, parts, depth, &filter)?;
         explain.micros.rerank += watch.lap();
         self.tell(explain);
         Ok(())
@@ -147,8 +155,9 @@ impl<'a, 's> ByWords<'a, 's> {
     ) -> Result<Vec<Found<'s>>> {
         let mut best = self.best(depth)?;
         if best.len() < depth && !self.is_whole {
-            let Memory { rows, words, pool, space, .. } = self.memory;
-            self.exact = Exact::new(Scorer::whole(rows, words, pool)?, space);
+            let Memory { rows, words, pools, space, .. } = self.memory;
+            let scorer = Scorer::whole(rows, words, &pools.passages)?;
+            self.exact = Exact::new(scorer, space, None, &pools.rows);
             self.score_whole(watch, explain)?;
             best = self.best(depth)?;
         }
@@ -204,7 +213,9 @@ impl Memory<'_, '_> {
         let Ok(vector) = &self.words.vector else { return Ok(None) };
         let snapshot = self.rows.snapshot();
         let filter = RowFilter::new(snapshot, self.user, &self.plan.filters)?;
-        scan(snapshot, self.parts, vector, self.space, depth, &filter, explain).map(Some)
+        let most = CODE_LIST_ROWS.max(2 * depth);
+        let counts = (most, depth);
+        scan(snapshot, self.parts, vector, self.space, counts, &filter, explain).map(Some)
     }
 }
 

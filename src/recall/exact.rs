@@ -1,8 +1,10 @@
-//! Exact scores of a user's rows, each computed when it is asked for and then kept: a row needs those of its neighbours.
+//! Scores of a user's rows, each made when it is asked for and then kept: a row needs those of its neighbours. Exact
+//! ones, and estimates that take cosines from the codes.
 
 use crate::error::Result;
 use crate::index::{NO_ROW, UserRows};
 use crate::model::VectorSpace;
+use crate::simd::{self, CodeQuery};
 
 use super::formula::ScoreParts;
 use super::found::{Candidate, Found};
@@ -10,28 +12,63 @@ use super::lexical::LexicalScore;
 use super::plan::Words;
 use super::rows::ExactScorer;
 use super::scorer::{Scorer, source_of};
+use super::slots::{Slot, SlotPool, Slots};
 
 /// Vectors that the processor is told of before they are compared. They lie far apart; `benches/codes.rs` measured four.
 const PREFETCHED_ROWS: usize = 4;
+
+/// What is known of one row. Not a number: it was not asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RowSlot {
+    /// Of the row alone; 0 where there is no vector.
+    cosine: f32,
+    /// The same as the codes tell it.
+    estimate: f32,
+    /// The score before neighbours lend.
+    own: f32,
+    is_used: bool,
+}
+
+impl Slot for RowSlot {
+    const EMPTY: RowSlot =
+        RowSlot { cosine: f32::NAN, estimate: f32::NAN, own: f32::NAN, is_used: false };
+
+    fn mark_used(&mut self) -> bool {
+        std::mem::replace(&mut self.is_used, true)
+    }
+}
 
 /// The scores.
 pub(super) struct Exact<'r, 's> {
     pub scorer: Scorer<'r, 's>,
     vectors: Option<ExactScorer<'r>>,
-    /// Of each row alone, 0 where there is no vector; not a number where it was not asked for.
-    cosines: Vec<f32>,
-    /// Scores before neighbours lend; not a number where they were not asked for.
-    own: Vec<f32>,
+    codes: Option<CodeQuery>,
+    slots: Slots<RowSlot>,
+    pool: &'r SlotPool<RowSlot>,
+    /// What a code estimates: kept for its room.
+    estimated: Vec<f32>,
     /// Vectors that were read.
     pub read: u64,
 }
 
+impl Drop for Exact<'_, '_> {
+    fn drop(&mut self) {
+        self.pool.give(std::mem::take(&mut self.slots));
+    }
+}
+
 impl<'r, 's> Exact<'r, 's> {
-    pub fn new(scorer: Scorer<'r, 's>, space: &VectorSpace) -> Exact<'r, 's> {
+    /// `codes`: the question's vector, where cosines are estimated.
+    pub fn new(
+        scorer: Scorer<'r, 's>,
+        space: &VectorSpace,
+        codes: Option<CodeQuery>,
+        pool: &'r SlotPool<RowSlot>,
+    ) -> Exact<'r, 's> {
         let (rows, words): (&UserRows<'s>, &'r Words) = (scorer.rows, scorer.words);
-        let unknown = || vec![f32::NAN; if words.alone { 0 } else { rows.len() as usize }];
         let vectors = words.vector.as_ref().ok().map(|vector| ExactScorer::new(vector, space));
-        Exact { scorer, vectors, cosines: unknown(), own: unknown(), read: 0 }
+        let slots = pool.take(rows.len());
+        Exact { scorer, vectors, codes, slots, pool, estimated: Vec::new(), read: 0 }
     }
 
     /// Compares the vectors of `wanted` that were not compared yet.
@@ -43,9 +80,9 @@ impl<'r, 's> Exact<'r, 's> {
         let rows = self.scorer.rows;
         let mut waiting = Vec::new();
         for row in wanted {
-            if self.cosines[row as usize].is_nan() {
+            if self.slots.read(row).cosine.is_nan() {
                 // Also keeps a row from being taken twice.
-                self.cosines[row as usize] = 0.0;
+                self.slots.write(row).cosine = 0.0;
                 waiting.extend(rows.vector(row)?.map(|stored| (row, stored)));
             }
         }
@@ -54,15 +91,71 @@ impl<'r, 's> Exact<'r, 's> {
                 ExactScorer::expect(ahead);
             }
             let cosine = vectors.score(stored).map_err(|error| error.of(rows.id(*row)))?;
-            self.cosines[*row as usize] = cosine;
+            self.slots.write(*row).cosine = cosine;
         }
         self.read += waiting.len() as u64;
         Ok(())
     }
 
-    /// The cosine of a row, if it was compared.
-    pub fn compared(&self, row: u32) -> Option<f32> {
-        Some(self.cosines[row as usize]).filter(|cosine| !cosine.is_nan())
+    /// Tells the processor that [`Exact::estimated_own`] is asked soon.
+    pub fn expect_estimate(&self, row: u32) {
+        let rows = self.scorer.rows;
+        rows.expect_words(row);
+        self.slots.expect(row);
+        // What cannot be read is met again when it is asked for.
+        if let Ok(Some((code, factor))) = rows.code(row) {
+            simd::prefetch(code);
+            simd::prefetch(factor);
+        }
+    }
+
+    /// Notes what the code of a row told of its cosine.
+    pub fn note_estimate(&mut self, row: u32, cosine: f32) {
+        self.slots.write(row).estimate = cosine;
+    }
+
+    /// The cosine of a row: the exact one if it was compared, else as its code tells it. A row without a code is compared.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub fn estimate(&mut self, row: u32) -> Result<f32> {
+        let RowSlot { cosine, estimate, .. } = *self.slots.read(row);
+        if !cosine.is_nan() {
+            return Ok(cosine);
+        }
+        if !estimate.is_nan() {
+            return Ok(estimate);
+        }
+        let code = match self.codes {
+            Some(_) => self.scorer.rows.code(row)?,
+            None => None,
+        };
+        let (Some(query), Some((code, factor))) = (&self.codes, code) else {
+            self.compare([row])?;
+            return Ok(self.slots.read(row).cosine);
+        };
+        query.scan(code, factor, &mut self.estimated);
+        let estimate = self.estimated.first().copied().unwrap_or(0.0);
+        self.note_estimate(row, estimate);
+        Ok(estimate)
+    }
+
+    /// The score of a row before its neighbours lend, cosines estimated.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    pub fn estimated_own(&mut self, row: u32) -> Result<f32> {
+        if self.vectors.is_some() {
+            let rows = self.scorer.rows;
+            for row in rows.with_around(row) {
+                self.estimate(row)?;
+            }
+        }
+        let known = |row| {
+            let RowSlot { cosine, estimate, .. } = *self.slots.read(row);
+            if cosine.is_nan() { estimate } else { cosine }
+        };
+        Ok(self.scorer.parts(row, known).0.own())
     }
 
     /// The score of a row before its neighbours lend.
@@ -70,22 +163,19 @@ impl<'r, 's> Exact<'r, 's> {
     /// # Errors
     /// `Corrupt`, `Io`.
     pub fn own(&mut self, row: u32) -> Result<f32> {
-        let known = self.own[row as usize];
+        let known = self.slots.read(row).own;
         if !known.is_nan() {
             return Ok(known);
         }
         let own = self.parts(row)?.0.own();
-        self.own[row as usize] = own;
+        self.slots.write(row).own = own;
         Ok(own)
     }
 
     fn parts(&mut self, row: u32) -> Result<(ScoreParts, LexicalScore)> {
-        if self.vectors.is_some() {
-            let [previous, next] = self.scorer.rows.around(row);
-            let three = [row, previous, next];
-            self.compare(three.into_iter().filter(|row| *row != NO_ROW))?;
-        }
-        self.scorer.parts(row, |row| Ok(self.cosines[row as usize]))
+        let rows = self.scorer.rows;
+        self.compare(rows.with_around(row))?;
+        Ok(self.scorer.parts(row, |row| self.slots.read(row).cosine))
     }
 
     /// The score of a row.
@@ -104,7 +194,7 @@ impl<'r, 's> Exact<'r, 's> {
         for row in self.scorer.rows.around(row).into_iter().filter(|row| *row != NO_ROW) {
             self.own(row)?;
         }
-        Ok(self.scorer.lend(row, own, |row| self.own[row as usize]))
+        Ok(self.scorer.lend(row, own, |row| self.slots.read(row).own))
     }
 
     /// A row with its score.

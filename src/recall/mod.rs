@@ -24,6 +24,7 @@ mod rows;
 mod scan;
 mod scorer;
 mod serve;
+mod slots;
 mod timeline;
 
 pub use answer::{Hit, Omitted, Recall};

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use jiff::civil::{Date, date};
 
 use crate::analysis::{self, timex};
+use crate::index::Speakers;
 use crate::options::{QUESTION_RANGE_DAYS_MAX, RecallOptions};
 use crate::time::{ZonedTime, civil_date};
 
@@ -44,25 +45,18 @@ impl Question {
         }
     }
 
-    /// The speakers of whom the question speaks. `speakers`: live rows of each; `rows`: live rows in all. None when it
-    /// speaks of all: then nobody is set apart. When it names none and its asker speaks of himself, the speaker called
-    /// `user`.
-    pub fn named(&self, speakers: &BTreeMap<Arc<str>, u64>, rows: u64) -> BTreeSet<Arc<str>> {
-        let first = |meant: &dyn Fn(&str) -> bool| -> BTreeSet<Arc<str>> {
-            let named = speakers
-                .keys()
-                .filter(|speaker| analysis::first_name(speaker).is_some_and(|first| meant(&first)));
-            named.cloned().collect()
-        };
-        let mut named = first(&|name| self.names.contains(name));
+    /// The speakers of whom the question speaks. `rows`: live rows in all. None when it speaks of all: then nobody is set
+    /// apart. When it names none and its asker speaks of himself, the speaker called `user`.
+    pub fn named(&self, speakers: &Speakers, rows: u64) -> BTreeSet<Arc<str>> {
+        let mut named: BTreeMap<&Arc<str>, u64> =
+            self.names.iter().flat_map(|name| speakers.called(name)).collect();
         if named.is_empty() && self.of_self {
-            named = first(&|name| name == "user");
+            named.extend(speakers.called("user"));
         }
-        let of_named: u64 = named.iter().map(|speaker| speakers[speaker]).sum();
-        if of_named >= rows {
+        if named.values().sum::<u64>() >= rows {
             named.clear();
         }
-        named
+        named.into_keys().cloned().collect()
     }
 
     /// Whether the question names days at all.
@@ -95,8 +89,8 @@ mod tests {
         Question::new(text, asked, &RecallOptions::default())
     }
 
-    fn speakers(list: &[(&str, u64)]) -> BTreeMap<Arc<str>, u64> {
-        list.iter().map(|(name, rows)| (Arc::from(*name), *rows)).collect()
+    fn speakers(list: &[(&str, u64)]) -> Speakers {
+        Speakers::new(list.iter().map(|(name, rows)| (Arc::from(*name), *rows)).collect(), None)
     }
 
     fn named(text: &str, list: &[(&str, u64)], rows: u64) -> Vec<String> {

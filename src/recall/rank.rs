@@ -31,11 +31,12 @@ pub(super) fn rank(
         best.push(scored.score, scored.name, *place);
     }
     let mut scorer = ExactScorer::new(query, space);
-    let stored = |&(id, place): &(u64, Place)| {
+    let stored = |&(place, _): &(Place, f32)| {
         let Part::Cell { segment, .. } = &parts[place.part as usize] else {
             unreachable!("only rows of cells have codes");
         };
         // The scan has passed over rows without a vector.
+        let id = segment.id_of(place.row)?.get();
         Ok((id, place, segment.vectors(place.row..place.row + 1)?))
     };
     let rows = candidates.by_code.iter().map(stored).collect::<Result<Vec<_>>>()?;

@@ -7,16 +7,16 @@
 use std::collections::HashSet;
 
 use crate::error::Result;
-use crate::index::{NO_ROW, UserRows};
+use crate::index::UserRows;
 use crate::options::{
     EXACT_ROWS_MIN, EXACT_ROWS_PER_HIT, LEXICAL_LIST_ROWS, LEXICAL_POOL_ROWS, SPREAD_ROWS_MIN,
 };
-use crate::simd::CodeQuery;
 use crate::storage::Part;
 
 use super::exact::Exact;
 use super::found::Candidate;
 use super::scan::Candidates;
+use super::slots::ROWS_AHEAD;
 
 /// The rows with their exact scores, in no order. `depth`: answers wanted, at least 1.
 ///
@@ -24,7 +24,6 @@ use super::scan::Candidates;
 /// `Corrupt`, `Io`.
 pub(super) fn candidates(
     exact: &mut Exact<'_, '_>,
-    codes: Option<&CodeQuery>,
     nearest: &Candidates,
     parts: &[Part<'_>],
     depth: usize,
@@ -32,40 +31,22 @@ pub(super) fn candidates(
 ) -> Result<Vec<Candidate>> {
     let rows = exact.scorer.rows;
     let mut chosen = by_words(exact, depth, filter)?;
-    for (id, place) in &nearest.by_code {
-        chosen.extend(rows.row_at(&parts[place.part as usize], place.row, *id));
-    }
-    for (scored, place) in &nearest.exact {
-        chosen.extend(rows.row_at(&parts[place.part as usize], place.row, scored.name));
-    }
     chosen.sort_unstable();
-    chosen.dedup();
-    let lexical = &mut exact.scorer.lexical;
-    lexical.score_rows(&chosen);
-    let mut scored: HashSet<u32> = chosen.iter().copied().collect();
+    let by_codes = by_codes(exact, nearest, parts, &chosen);
+    chosen.extend(by_codes);
+    exact.scorer.lexical.score_rows(&chosen);
 
-    // Rows that have a vector and no code yet cannot be estimated.
-    let mut reach = Vec::new();
-    for row in &chosen {
-        let around = rows.around(*row).into_iter().filter(|row| *row != NO_ROW);
-        reach.extend(around.chain([*row]).filter(|row| codes.is_none() || !rows.has_code(*row)));
-    }
-    exact.compare(reach.drain(..))?;
-    let mut estimates = Estimates { rows, codes, scratch: Vec::new() };
     let mut estimated = Vec::with_capacity(chosen.len());
-    for row in chosen {
-        let cosine = |row| exact.compared(row).map_or_else(|| estimates.cosine(row), Ok);
-        let (parts, _) = exact.scorer.parts(row, cosine)?;
-        estimated.push(Candidate { score: parts.own(), id: rows.id(row), row });
+    for (at, &row) in chosen.iter().enumerate() {
+        if let Some(row) = chosen.get(at + ROWS_AHEAD) {
+            exact.expect_estimate(*row);
+        }
+        estimated.push(Candidate { score: exact.estimated_own(row)?, id: row.into(), row });
     }
     let mut estimated =
         admitted(estimated, EXACT_ROWS_MIN.max(depth * EXACT_ROWS_PER_HIT), filter)?;
 
-    for candidate in &estimated {
-        reach.push(candidate.row);
-        reach.extend(present(rows.around(candidate.row)));
-    }
-    exact.compare(reach.drain(..))?;
+    exact.compare(estimated.iter().flat_map(|candidate| rows.with_around(candidate.row)))?;
     for candidate in &mut estimated {
         candidate.score = exact.own(candidate.row)?;
     }
@@ -82,14 +63,14 @@ pub(super) fn candidates(
 
     let mut finals: HashSet<u32> = estimated.iter().map(|candidate| candidate.row).collect();
     let lenders = around_of(rows, &finals);
-    prepare(exact, &mut scored, &lenders)?;
+    prepare(exact, &lenders)?;
     for row in lenders {
         if !finals.contains(&row) && may_reach(exact.own(row)?) && filter.admits(row)? {
             finals.insert(row);
         }
     }
     let lenders = around_of(rows, &finals);
-    prepare(exact, &mut scored, &lenders)?;
+    prepare(exact, &lenders)?;
     finals.into_iter().map(|row| exact.candidate(row)).collect()
 }
 
@@ -131,29 +112,49 @@ pub(super) trait Admit {
     fn admits(&self, row: u32) -> Result<bool>;
 }
 
-/// The rows beside `chosen` in their sessions.
+/// The rows beside `chosen` in their sessions, and these themselves.
 fn around_of(rows: &UserRows<'_>, chosen: &HashSet<u32>) -> Vec<u32> {
-    let mut around: Vec<u32> = chosen.iter().flat_map(|row| present(rows.around(*row))).collect();
+    let mut around: Vec<u32> = chosen.iter().flat_map(|row| rows.with_around(*row)).collect();
     around.sort_unstable();
     around.dedup();
     around
 }
 
-fn present(around: [u32; 2]) -> impl Iterator<Item = u32> {
-    around.into_iter().filter(|row| *row != NO_ROW)
+/// Makes the exact scores of `wanted` before neighbours lend cheap to ask for: words first, then vectors, all at once.
+fn prepare(exact: &mut Exact<'_, '_>, wanted: &[u32]) -> Result<()> {
+    let rows = exact.scorer.rows;
+    exact.scorer.lexical.score_rows(wanted);
+    exact.compare(wanted.iter().flat_map(|row| rows.with_around(*row)))
 }
 
-/// Makes the exact scores of `wanted` before neighbours lend cheap to ask for: words first, then vectors, all at once.
-fn prepare(exact: &mut Exact<'_, '_>, scored: &mut HashSet<u32>, wanted: &[u32]) -> Result<()> {
+/// The rows that are best by their codes, and those that were compared exactly at once; without those of `others`,
+/// which ascend.
+fn by_codes(
+    exact: &mut Exact<'_, '_>,
+    nearest: &Candidates,
+    parts: &[Part<'_>],
+    others: &[u32],
+) -> Vec<u32> {
     let rows = exact.scorer.rows;
-    let new: Vec<u32> = wanted.iter().copied().filter(|row| scored.insert(*row)).collect();
-    exact.scorer.lexical.score_rows(&new);
-    exact.compare(wanted.iter().flat_map(|row| present(rows.around(*row)).chain([*row])))
+    let mut chosen = Vec::with_capacity(nearest.by_code.len() + nearest.exact.len());
+    for (place, cosine) in &nearest.by_code {
+        if let Some(row) = rows.row_at(&parts[place.part as usize], place.row, 0) {
+            exact.note_estimate(row, *cosine);
+            chosen.push(row);
+        }
+    }
+    for (scored, place) in &nearest.exact {
+        chosen.extend(rows.row_at(&parts[place.part as usize], place.row, scored.name));
+    }
+    chosen.sort_unstable();
+    chosen.dedup();
+    chosen.retain(|row| others.binary_search(row).is_err());
+    chosen
 }
 
 /// The rows that are best by words and priors.
 fn by_words(exact: &Exact<'_, '_>, depth: usize, filter: &impl Admit) -> Result<Vec<u32>> {
-    let lexical = &exact.scorer.lexical;
+    let (lexical, rows) = (&exact.scorer.lexical, exact.scorer.rows);
     let list = LEXICAL_LIST_ROWS.max(2 * depth);
     let rough = lexical.rough().iter().copied();
     let mut pool: Vec<Candidate> = rough
@@ -165,8 +166,12 @@ fn by_words(exact: &Exact<'_, '_>, depth: usize, filter: &impl Admit) -> Result<
         // Of all readable rows few are not to be found: asking the best is enough.
         pool.retain(|candidate| filter.passes(candidate.row));
     }
-    for candidate in &mut pool {
-        candidate.score = exact.scorer.rough(candidate.row, candidate.score);
+    for at in 0..pool.len() {
+        if let Some(ahead) = pool.get(at + ROWS_AHEAD) {
+            rows.expect_words(ahead.row);
+        }
+        let Candidate { row, score, .. } = pool[at];
+        pool[at].score = exact.scorer.rough(row, score);
     }
     keep_best(&mut pool, list);
     Ok(pool.into_iter().map(|candidate| candidate.row).collect())
@@ -176,22 +181,5 @@ fn keep_best(candidates: &mut Vec<Candidate>, most: usize) {
     if most < candidates.len() {
         candidates.select_nth_unstable_by(most, Candidate::order);
         candidates.truncate(most);
-    }
-}
-
-/// Cosines as the codes tell them; 0 for a row without a code.
-struct Estimates<'r, 's> {
-    rows: &'r UserRows<'s>,
-    codes: Option<&'r CodeQuery>,
-    scratch: Vec<f32>,
-}
-
-impl Estimates<'_, '_> {
-    fn cosine(&mut self, row: u32) -> Result<f32> {
-        let Some(query) = self.codes else { return Ok(0.0) };
-        let Some((code, factor)) = self.rows.code(row)? else { return Ok(0.0) };
-        self.scratch.clear();
-        query.scan(code, factor, &mut self.scratch);
-        Ok(self.scratch.first().copied().unwrap_or(0.0))
     }
 }

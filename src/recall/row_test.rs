@@ -10,6 +10,8 @@ use super::plan::Filters;
 /// The filters, ready to be asked.
 pub(super) struct RowTest<'f> {
     filters: &'f Filters,
+    /// Whether there is a filter on time.
+    is_bounded: bool,
     /// The session's number in the segments; none when it was met in logs only.
     session: Option<u64>,
     /// The speaker's number in each segment that has the speaker, by the segment's id.
@@ -32,7 +34,8 @@ impl<'f> RowTest<'f> {
                 }
             }
         }
-        Ok(RowTest { filters, session: session.map(|session| session.get()), speakers })
+        let is_bounded = filters.times != (i64::MIN..i64::MAX);
+        Ok(RowTest { filters, is_bounded, session: session.map(|session| session.get()), speakers })
     }
 
     /// Whether a row is live and passes all but the filter on metadata.
@@ -43,8 +46,8 @@ impl<'f> RowTest<'f> {
         }
         match rows.at(row) {
             At::Run(run, at) => {
-                filters.times.contains(&run.time(at))
-                    && run.expires(at) > filters.now
+                !run.is_expired(at, filters.now)
+                    && (!self.is_bounded || filters.times.contains(&run.time(at)))
                     && (filters.session.is_none() || self.session == Some(run.session(at)))
                     && (filters.speaker.is_none()
                         || self.speakers.get(&run.segment.id().get()) == Some(&run.speaker(at)))

@@ -9,7 +9,7 @@ use crate::options::VectorElement;
 use crate::simd;
 use crate::storage::Snapshot;
 use crate::storage::dead::DeadRows;
-use crate::storage::segment::Segment;
+use crate::storage::segment::{ROW_EXPIRES, Segment};
 
 use super::plan::Filters;
 
@@ -76,9 +76,12 @@ impl<'a> RowFilter<'a> {
                 }
             }
         }
-        let expires = segment.expiries(row..row + 1)?;
-        if expires.first().is_none_or(|bytes| i64::from_le_bytes(*bytes) <= self.filters.now) {
-            return Ok(false);
+        if segment.flags_column(row..row + 1)?.first().is_none_or(|flags| flags & ROW_EXPIRES != 0)
+        {
+            let expires = segment.expiries(row..row + 1)?;
+            if expires.first().is_none_or(|bytes| i64::from_le_bytes(*bytes) <= self.filters.now) {
+                return Ok(false);
+            }
         }
         if let (Some(wanted), Some(user)) = (&self.filters.speaker, self.user)
             && segment.speaker_of(row, user)?.is_none_or(|speaker| *speaker.name != **wanted)
@@ -158,12 +161,12 @@ pub(super) struct CellFilter<'a> {
 }
 
 impl CellFilter<'_> {
-    /// Whether the row at `index` of the cell is live and passes.
+    /// Whether the row at `index` of the cell, with these flags, is live and passes.
     ///
     /// # Panics
     /// When the cell has no such row.
     #[inline]
-    pub fn passes(&self, index: usize) -> bool {
+    pub fn passes(&self, index: usize, flags: u8) -> bool {
         let in_time = self
             .times
             .as_ref()
@@ -176,7 +179,7 @@ impl CellFilter<'_> {
             && in_session
             && of_speaker
             && !self.none
-            && i64::from_le_bytes(self.expiries[index]) > self.now
+            && (flags & ROW_EXPIRES == 0 || i64::from_le_bytes(self.expiries[index]) > self.now)
             && !self.dead.contains(self.first + index as u32)
     }
 }

@@ -14,13 +14,12 @@ use crate::storage::segment::{ROW_HAS_VECTOR, Segment};
 use crate::storage::{Part, Snapshot};
 
 use super::explain::Explain;
-use super::plan::rerank_rows;
 use super::rows::{ExactScorer, Place, RowFilter};
 
 /// Rows worth scoring.
 pub(super) struct Candidates {
-    /// Ids and places of the best rows by the estimate of their codes, to be scored exactly.
-    pub by_code: Vec<(u64, Place)>,
+    /// The best rows by the estimate of their codes, in no order, with the estimates: to be scored exactly.
+    pub by_code: Vec<(Place, f32)>,
     /// The best of the rows that were scored exactly at once: those of small cells, of cells without codes, and of
     /// the logs.
     pub exact: Vec<(Scored, Place)>,
@@ -48,12 +47,6 @@ impl BestPlaces {
         let place = |(scored, at)| (scored, self.places[at as usize]);
         self.best.into_sorted().into_iter().map(place).collect()
     }
-
-    /// Ids and places of the best rows, in no order.
-    pub fn into_places(self) -> Vec<(u64, Place)> {
-        let place = |(scored, at): (Scored, u32)| (scored.name, self.places[at as usize]);
-        self.best.into_unsorted().into_iter().map(place).collect()
-    }
 }
 
 /// Where `place` stands among `places` once it is added.
@@ -63,13 +56,14 @@ fn keep(places: &mut Vec<Place>, place: Place) -> u32 {
     u32::try_from(places.len() - 1).expect("fewer rows than 2^32 are scored by one search")
 }
 
-/// Scans `parts` for the rows nearest to `query`, for `depth` answers.
+/// Scans `parts` for the rows nearest to `query`: the best `most` by code, and the best `depth` of those that are scored
+/// exactly at once.
 pub(super) fn scan(
     snapshot: &Snapshot,
     parts: &[Part<'_>],
     query: &[f32],
     space: &VectorSpace,
-    depth: usize,
+    (most, depth): (usize, usize),
     filter: &RowFilter<'_>,
     explain: &mut Explain,
 ) -> Result<Candidates> {
@@ -79,7 +73,7 @@ pub(super) fn scan(
         scorer: ExactScorer::new(query, space),
         vector_bytes: space.vector_bytes(),
         filter,
-        by_code: BestPlaces::new(rerank_rows(depth)),
+        by_code: Best::new(most),
         exact: BestPlaces::new(depth),
     };
     let mut segments = HashSet::new();
@@ -114,7 +108,10 @@ pub(super) fn scan(
     }
     explain.segments_visited = segments_visited.len() as u64;
     explain.segments_skipped = (segments.len() - segments_visited.len()) as u64;
-    Ok(Candidates { by_code: scan.by_code.into_places(), exact: scan.exact.into_sorted() })
+    let by_code = scan.by_code.into_unsorted().into_iter();
+    let by_code =
+        by_code.map(|(scored, row)| (Place { part: scored.name as u32, row }, scored.score));
+    Ok(Candidates { by_code: by_code.collect(), exact: scan.exact.into_sorted() })
 }
 
 /// Whether the codes of `segment` can be scanned with `codec`. A segment written before the mean of the space was
@@ -128,7 +125,8 @@ struct Scan<'a> {
     scorer: ExactScorer<'a>,
     vector_bytes: usize,
     filter: &'a RowFilter<'a>,
-    by_code: BestPlaces,
+    /// Named by their places: which of two equal estimates is taken decides nothing.
+    by_code: Best,
     exact: BestPlaces,
 }
 
@@ -151,12 +149,10 @@ impl Scan<'_> {
         };
         // The whole columns at once: a row that may be among the best is looked up without checking its blocks anew.
         let live = self.filter.cell(cell.segment, cell.dead, rows.clone())?;
-        let (ids, flags) =
-            (cell.segment.id_column(rows.clone())?, cell.segment.flags_column(rows.clone())?);
-        let BestPlaces { best, places } = &mut self.by_code;
+        let flags = cell.segment.flags_column(rows.clone())?;
         let mut failed = None;
-        query.select(codes, factors, best, |index| {
-            if flags[index] & ROW_HAS_VECTOR == 0 || !live.passes(index) {
+        query.select(codes, factors, &mut self.by_code, |index| {
+            if flags[index] & ROW_HAS_VECTOR == 0 || !live.passes(index, flags[index]) {
                 return None;
             }
             let row = rows.start + index as u32;
@@ -168,8 +164,7 @@ impl Scan<'_> {
                     return None;
                 }
             }
-            let place = Place { part: cell.part, row };
-            Some((u64::from_le_bytes(ids[index]), keep(places, place)))
+            Some((u64::from(cell.part), row))
         });
         if let Some(error) = failed {
             return Err(error);

@@ -8,9 +8,10 @@ use crate::index::{At, NO_ROW, UserRows};
 
 use super::formula::{Facts, ScoreParts, blended_cosine, lent, openness};
 use super::found::Source;
-use super::lexical::{Lexical, LexicalScore, SlotPool};
+use super::lexical::{Lexical, LexicalScore, PassageSlot};
 use super::plan::Words;
 use super::question::day_of;
+use super::slots::SlotPool;
 
 /// What rows are scored by, one at a time.
 pub(super) struct Scorer<'r, 's> {
@@ -30,7 +31,7 @@ impl<'r, 's> Scorer<'r, 's> {
     pub fn whole(
         rows: &'r UserRows<'s>,
         words: &'r Words,
-        pool: &'r SlotPool,
+        pool: &'r SlotPool<PassageSlot>,
     ) -> Result<Scorer<'r, 's>> {
         let lexical = Lexical::whole(rows, &words.question.terms, &words.weights, pool)?;
         Scorer::new(rows, words, lexical)
@@ -43,7 +44,7 @@ impl<'r, 's> Scorer<'r, 's> {
     pub fn routed(
         rows: &'r UserRows<'s>,
         words: &'r Words,
-        pool: &'r SlotPool,
+        pool: &'r SlotPool<PassageSlot>,
     ) -> Result<Scorer<'r, 's>> {
         let lexical = Lexical::routed(rows, &words.question.terms, &words.weights, pool)?;
         Scorer::new(rows, words, lexical)
@@ -60,66 +61,48 @@ impl<'r, 's> Scorer<'r, 's> {
             let numbers = named.iter().map(|name| run.speaker_number(name));
             Ok(numbers.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
         };
-        let named_in_runs = if named.is_empty() {
-            Vec::new()
-        } else {
-            rows.runs().iter().map(in_run).collect::<Result<_>>()?
+        let named_in_runs = match named.is_empty() {
+            true => Vec::new(),
+            false => rows.runs().iter().map(in_run).collect::<Result<_>>()?,
         };
         Ok(Scorer { rows, words, lexical, named, named_in_runs })
     }
 
+    /// What the question makes of a row. Columns lie far apart: those that it does not ask for are not looked at.
     fn facts(&self, row: u32) -> Facts {
         let question = &self.words.question;
-        let (words, content_words, has_time, named, day) = match self.rows.at(row) {
-            At::Run(run, at) => {
-                let speaker = run.speaker(at);
-                let number = self.rows.number_of(run);
-                let named = self.named_in_runs.get(number);
-                (
-                    run.words(at),
-                    run.content_words(at),
-                    run.has_time(at),
-                    named.is_some_and(|named| named.contains(&speaker)),
-                    day_of(run.time(at), run.offset_minutes(at)),
-                )
-            }
-            At::Log(record) => (
-                record.shape.words,
-                record.shape.content_words,
-                record.shape.has_time,
-                record.body.speaker.as_deref().is_some_and(|name| self.named.contains(name)),
-                day_of(record.time, record.offset_minutes),
-            ),
-        };
-        Facts {
-            words,
-            content_words,
-            named,
-            when: question.asks_when && has_time,
-            in_range: question.names_days() && question.in_range(day),
+        let in_range = |micros, offset| question.in_range(day_of(micros, offset));
+        match self.rows.at(row) {
+            At::Run(run, at) => Facts {
+                words: run.words(at),
+                content_words: run.content_words(at),
+                named: !self.named.is_empty()
+                    && self.named_in_runs[self.rows.number_of(run)].contains(&run.speaker(at)),
+                when: question.asks_when && run.has_time(at),
+                in_range: question.names_days() && in_range(run.time(at), run.offset_minutes(at)),
+            },
+            At::Log(record) => Facts {
+                words: record.shape.words,
+                content_words: record.shape.content_words,
+                named: record.body.speaker.as_deref().is_some_and(|name| self.named.contains(name)),
+                when: question.asks_when && record.shape.has_time,
+                in_range: question.names_days() && in_range(record.time, record.offset_minutes),
+            },
         }
     }
 
     /// The parts of a live row's score, but for what its neighbours lend. `cosine` gives that of a row alone.
-    ///
-    /// # Errors
-    /// `Corrupt`, `Io`; those of `cosine`.
-    pub fn parts(
-        &self,
-        row: u32,
-        mut cosine: impl FnMut(u32) -> Result<f32>,
-    ) -> Result<(ScoreParts, LexicalScore)> {
+    pub fn parts(&self, row: u32, cosine: impl Fn(u32) -> f32) -> (ScoreParts, LexicalScore) {
         let weights = &self.words.weights;
         let (facts, lexical) = (self.facts(row), self.lexical.score(row));
         let mut blended = 0.0;
         if self.words.vector.is_ok() {
             let [previous, next] = self.rows.around(row);
-            let mut of = |row: u32| (row != NO_ROW).then(|| cosine(row)).transpose();
-            let (previous, next) = (of(previous)?, of(next)?);
+            let of = |row: u32| (row != NO_ROW).then(|| cosine(row));
             let openness = openness(facts.words, weights);
-            blended = blended_cosine(cosine(row)?, previous, next, openness, weights);
+            blended = blended_cosine(cosine(row), of(previous), of(next), openness, weights);
         }
-        Ok((ScoreParts::new(lexical.score, blended, facts, weights), lexical))
+        (ScoreParts::new(lexical.score, blended, facts, weights), lexical)
     }
 
     /// The score of a row without its vector, from the rough sum of its words: it only orders.
@@ -134,7 +117,7 @@ impl<'r, 's> Scorer<'r, 's> {
         let [previous, next] = self.rows.around(row);
         let of = |row: u32| (row != NO_ROW).then(|| own(row));
         let (previous, next) = (of(previous), of(next));
-        let words = self.facts(row).words;
+        let words = self.rows.words(row);
         lent(score, previous, next, openness(words, weights), weights)
     }
 }

@@ -35,7 +35,7 @@ struct Read {
 
 /// Ranked rows that are asked for first: when near-duplicates are folded, some to spare.
 pub(super) fn first_depth(plan: &Plan) -> usize {
-    if plan.fold { plan.top_k.saturating_mul(2) } else { plan.top_k }
+    if plan.fold { plan.top_k.saturating_add(plan.top_k / 4 + 1) } else { plan.top_k }
 }
 
 /// Serves the best of what `rank` gives, which is asked for more rows as long as folding leaves too few and there are
@@ -46,7 +46,7 @@ pub(super) fn first_depth(plan: &Plan) -> usize {
 pub(super) fn serve<'s>(
     snapshot: &Snapshot,
     plan: &Plan,
-    why: impl Fn(&Found<'_>) -> String,
+    why: impl Fn(&Hit) -> String,
     mut rank: impl FnMut(usize) -> Result<Vec<Found<'s>>>,
 ) -> Result<Served> {
     let mut served = Served::default();
@@ -60,7 +60,7 @@ pub(super) fn serve<'s>(
         let known = found.iter().zip(&read).take_while(same).count();
         read.truncate(known);
         for found in found.into_iter().skip(known) {
-            let one = read_one(snapshot, plan, &found, &why)?;
+            let one = read_one(snapshot, plan, &found)?;
             served.bytes += one.hit.episode.text.len() as u64;
             read.push(one);
         }
@@ -70,6 +70,9 @@ pub(super) fn serve<'s>(
         };
         if kept.len() >= plan.top_k || is_all {
             finish(read, kept, plan, &mut served);
+            for hit in &mut served.hits {
+                hit.why = why(hit);
+            }
             return Ok(served);
         }
         depth = depth.saturating_mul(2);
@@ -126,12 +129,7 @@ fn finish(read: Vec<Read>, kept: Vec<Kept>, plan: &Plan, served: &mut Served) {
     served.unseen = packed.unseen as u64;
 }
 
-fn read_one(
-    snapshot: &Snapshot,
-    plan: &Plan,
-    found: &Found<'_>,
-    why: &impl Fn(&Found<'_>) -> String,
-) -> Result<Read> {
+fn read_one(snapshot: &Snapshot, plan: &Plan, found: &Found<'_>) -> Result<Read> {
     let record = found.source.record(snapshot)?;
     let episode = Episode::from_record(&record)?;
     let passage = found.passage.and_then(|number| best_passage(&episode.text, number));
@@ -143,7 +141,7 @@ fn read_one(
     let hit = Hit {
         tokens: analysis::tokens(record.shape.words) as usize,
         score: found.score,
-        why: why(found),
+        why: String::new(),
         parts: found.parts,
         passage,
         cut: false,

@@ -1,5 +1,9 @@
 //! Stored bytes seen as floats, without a copy, and fetched before they are needed.
 
+/// Bytes that a processor fetches at once: of those that are met today none fetches less.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+const CACHE_LINE_BYTES: usize = 64;
+
 /// The little-endian floats that `bytes` hold, in place. `None` when the bytes are no whole floats, do not lie at a
 /// multiple of four, or this machine is big-endian: the caller then copies.
 pub fn as_floats(bytes: &[u8]) -> Option<&[f32]> {
@@ -12,21 +16,21 @@ pub fn as_floats(bytes: &[u8]) -> Option<&[f32]> {
     (head.is_empty() && tail.is_empty()).then_some(floats)
 }
 
-/// Asks the processor to fetch `floats` into its nearest cache, a little before they are read. Vectors of a re-ranking
+/// Asks the processor to fetch `values` into its nearest cache, a little before they are read. Vectors of a re-ranking
 /// lie far apart: asked for four ahead, 400 of them are scored in 77 us in place of 97 (`cargo bench --bench codes`).
 #[inline]
-pub fn prefetch(floats: &[f32]) {
+pub fn prefetch<T>(values: &[T]) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    for line in floats.chunks(16) {
+    for at in (0..size_of_val(values)).step_by(CACHE_LINE_BYTES) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         #[expect(unsafe_code, reason = "the intrinsic takes a pointer")]
-        // SAFETY: the pointer is one of a slice, and a prefetch reads nothing that a program can see.
+        // SAFETY: a prefetch reads nothing that a program can see, wherever it points; here into a slice.
         unsafe {
-            _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast());
+            _mm_prefetch::<_MM_HINT_T0>(values.as_ptr().cast::<i8>().wrapping_add(at));
         }
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = floats;
+    let _ = values;
 }
 
 #[cfg(test)]

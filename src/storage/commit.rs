@@ -19,11 +19,10 @@ use crate::options::Durability;
 use super::bundle::LockName;
 use super::lock;
 use super::log::{Batch, BatchWriter, LogFile};
-use super::pending::Pending;
 use super::queue::Work;
 use super::state::State;
 use super::store::Shared;
-use super::transaction::Transaction;
+use super::transaction::{Group, Transaction};
 use super::vfs::{LockKind, PlantedBug, VfsFile, is_full};
 
 /// Bytes of batches that share one append, at most: bounds the memory of a group.
@@ -115,20 +114,18 @@ impl Shared {
             state.durable_seq,
             state.durable_end,
         );
-        let (snapshot, mut group, mut next_id) = (OnceCell::new(), Pending::default(), next_id);
-        let mut batches = Vec::new();
+        let (snapshot, mut group, mut next_id) = (OnceCell::new(), Group::default(), next_id);
         while let Some(work) = works.pop_front() {
             let now = self.follower.bundle.vfs.now();
             let mut transaction =
-                Transaction::new(self, &snapshot, &group, &mut writer, next_id, now);
+                Transaction::new(self, &snapshot, &mut group, &mut writer, next_id, now);
             let outcome = work(&mut transaction);
             let (ops, after) = transaction.finish();
             results.push(match outcome {
                 Ok(()) => {
                     next_id = after;
-                    ops.iter().for_each(|op| group.apply(op));
                     let sealed = writer.seal(next_id);
-                    batches.extend(sealed.map(|seq| Batch {
+                    group.batches.extend(sealed.map(|seq| Batch {
                         seq,
                         end: writer.end(),
                         next_id,
@@ -151,7 +148,7 @@ impl Shared {
         let after = self.append(log, &state, &writer)?;
         // A snapshot of the state before would make the view copy its table.
         drop(snapshot);
-        self.absorb(log.id(), &state, after, &batches);
+        self.absorb(log.id(), &state, after, &group.batches);
         drop(held);
         self.note_growth(writer.end());
         Ok(())

@@ -9,7 +9,7 @@ use crate::model::{Body, Record, RowTerms, VERSION_FIRST};
 
 use super::log::format::{KIND_END, KIND_ROW};
 use super::log::frame::{self, counts_of};
-use super::log::{BatchWriter, EndFrame, Op, RowFrame};
+use super::log::{Batch, BatchWriter, EndFrame, Op, RowFrame};
 use super::pending::Pending;
 use super::snapshot::Snapshot;
 use super::store::Shared;
@@ -76,15 +76,47 @@ impl EncodedRow {
     }
 }
 
+/// What was written and the table of it. Most work writes without looking back, and then the table is never made.
+#[derive(Default)]
+struct Written {
+    table: Pending,
+    /// Steps that the table holds.
+    applied: usize,
+}
+
+impl Written {
+    /// The table of `ops`, which only ever grow.
+    fn table<'o>(&mut self, ops: impl Iterator<Item = &'o Op>) -> &Pending {
+        for op in ops.skip(self.applied) {
+            self.table.apply(op);
+            self.applied += 1;
+        }
+        &self.table
+    }
+}
+
+/// The batches of a group, made one after the other and not in any log yet.
+#[derive(Default)]
+pub(super) struct Group {
+    pub batches: Vec<Batch>,
+    written: Written,
+}
+
+impl Group {
+    fn table(&mut self) -> &Pending {
+        self.written.table(self.batches.iter().flat_map(|batch| &batch.ops))
+    }
+}
+
 /// The state under the writer lock, and the batch being made.
 pub struct Transaction<'a> {
     shared: &'a Shared,
     /// The state before the group, read when first asked for.
     snapshot: &'a OnceCell<Snapshot>,
-    /// What earlier batches of the group wrote.
-    group: &'a Pending,
+    /// Earlier batches of the group.
+    group: &'a mut Group,
     /// What this batch wrote.
-    batch: Pending,
+    batch: Written,
     ops: Vec<Op>,
     writer: &'a mut BatchWriter,
     next_id: u64,
@@ -95,12 +127,12 @@ impl<'a> Transaction<'a> {
     pub(super) fn new(
         shared: &'a Shared,
         snapshot: &'a OnceCell<Snapshot>,
-        group: &'a Pending,
+        group: &'a mut Group,
         writer: &'a mut BatchWriter,
         next_id: u64,
         record_time: i64,
     ) -> Self {
-        let (batch, ops) = (Pending::default(), Vec::new());
+        let (batch, ops) = (Written::default(), Vec::new());
         Transaction { shared, snapshot, group, batch, ops, writer, next_id, record_time }
     }
 
@@ -126,27 +158,34 @@ impl<'a> Transaction<'a> {
         Ok(self.snapshot.get().expect("set above"))
     }
 
+    /// The table of what this batch wrote, and that of the earlier ones of its group.
+    fn layers(&mut self) -> (&Pending, &Pending) {
+        (self.batch.table(self.ops.iter()), self.group.table())
+    }
+
     /// The live episode with this key, earlier batches of the same group and this batch included.
     ///
     /// # Errors
     /// As [`super::Store::snapshot`].
-    pub fn key(&self, user: &[u8], key: &str) -> Result<Option<EpisodeId>> {
-        if let Some(id) = self.batch.user(user).and_then(|user| user.key(key)) {
+    pub fn key(&mut self, user: &[u8], key: &str) -> Result<Option<EpisodeId>> {
+        let before = self.before()?.key(user, key)?;
+        let (batch, group) = self.layers();
+        if let Some(id) = batch.user(user).and_then(|user| user.key(key)) {
             return Ok(Some(id));
         }
-        if let Some(id) = self.group.user(user).and_then(|user| user.key(key)) {
-            return Ok((!self.batch.masks(id)).then_some(id));
+        if let Some(id) = group.user(user).and_then(|user| user.key(key)) {
+            return Ok((!batch.masks(id)).then_some(id));
         }
-        let id = self.before()?.key(user, key)?;
-        Ok(id.filter(|id| !self.batch.masks(*id) && !self.group.masks(*id)))
+        Ok(before.filter(|id| !batch.masks(*id) && !group.masks(*id)))
     }
 
     /// The latest version of a live episode.
     ///
     /// # Errors
     /// As [`super::Store::snapshot`].
-    pub fn get(&self, id: EpisodeId) -> Result<Option<Arc<Record>>> {
-        for layer in [&self.batch, self.group] {
+    pub fn get(&mut self, id: EpisodeId) -> Result<Option<Arc<Record>>> {
+        let (batch, group) = self.layers();
+        for layer in [batch, group] {
             if let Some(record) = layer.live(id) {
                 return Ok(Some(record.clone()));
             }
@@ -161,9 +200,10 @@ impl<'a> Transaction<'a> {
     ///
     /// # Errors
     /// As [`super::Store::snapshot`].
-    pub fn session(&self, user: &[u8], session: &str) -> Result<Vec<EpisodeId>> {
+    pub fn session(&mut self, user: &[u8], session: &str) -> Result<Vec<EpisodeId>> {
         let mut ids = self.before()?.session(user, session)?;
-        for layer in [self.group, &self.batch] {
+        let (batch, group) = self.layers();
+        for layer in [group, batch] {
             ids.retain(|id| !layer.masks(*id));
             let entries = layer.user(user).and_then(|user| user.session(session));
             ids.extend(entries.into_iter().flatten().map(|entry| EpisodeId::new(entry.id)));
@@ -216,7 +256,7 @@ impl<'a> Transaction<'a> {
         frame::set_row_identity(&mut row.payload, &row.record);
         self.writer.frame(KIND_ROW, &row.payload)?;
         let record = Arc::new(row.record);
-        self.take(Op::Row(RowFrame { record: record.clone(), body: row.body }));
+        self.ops.push(Op::Row(RowFrame { record: record.clone(), body: row.body }));
         Ok(record)
     }
 
@@ -230,12 +270,7 @@ impl<'a> Transaction<'a> {
             counts: counts_of(old).negated(),
         };
         self.writer.frame(KIND_END, &frame::encode_end(&end))?;
-        self.take(Op::End(end));
+        self.ops.push(Op::End(end));
         Ok(())
-    }
-
-    fn take(&mut self, op: Op) {
-        self.batch.apply(&op);
-        self.ops.push(op);
     }
 }

@@ -125,7 +125,8 @@ impl Builder {
     fn change(&mut self, updated: u64, deleted: u64) {
         let words = text(updated, 9);
         let work = move |transaction: &mut loomdb::internals::storage::Transaction<'_>| {
-            let find = |id| transaction.get(EpisodeId::new(id)).map(|row| row.expect("is live"));
+            let mut find =
+                |id| transaction.get(EpisodeId::new(id)).map(|row| row.expect("is live"));
             let (old, gone): (Arc<Record>, Arc<Record>) = (find(updated)?, find(deleted)?);
             let user = String::from_utf8(old.user.to_vec()).expect("made above");
             // Row numbers are ids less one.

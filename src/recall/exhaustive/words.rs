@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::analysis::analyse;
 use crate::error::Result;
+use crate::index::Speakers;
 use crate::model::{Record, RowTerms, VectorSpace};
 use crate::storage::{Part, Snapshot};
 use crate::time::civil_date;
@@ -249,7 +250,7 @@ fn own_parts(
     for name in turns.iter().filter_map(|turn| turn.record.body.speaker.as_deref()) {
         *speakers.entry(name.into()).or_default() += 1;
     }
-    let named = words.question.named(&speakers, turns.len() as u64);
+    let named = words.question.named(&Speakers::new(speakers, None), turns.len() as u64);
     let parts = turns.iter().enumerate().map(|(at, turn)| {
         let of = |place: Option<usize>| place.map(|place| cosines[place]);
         let open = openness(turn.terms.words, weights);

@@ -12,8 +12,8 @@ use crate::model::Frequencies;
 use crate::options::{PROPOSING_TERM_PASSAGES_MAX, RecallOptions};
 
 use super::super::formula::{Held, length_norm, term_score};
-use super::slots::{PassageSet, SlotPool};
-use super::{Lexical, half_terms};
+use super::super::slots::{NumberSet, ROWS_AHEAD, SlotPool};
+use super::{Lexical, PassageSlot, half_terms};
 
 /// The live postings of the question's known terms, in the order of the terms.
 pub(super) struct Lists(Vec<List>);
@@ -36,7 +36,7 @@ struct Asked {
 /// What passages hold of each term.
 struct Table {
     passages: Vec<u32>,
-    needed: PassageSet,
+    needed: NumberSet,
     /// A line for each passage, a column for each term: halves of a term in all, and the frequency in the text.
     cells: Vec<(u16, u8)>,
 }
@@ -51,7 +51,7 @@ impl<'r, 's> Lexical<'r, 's> {
         rows: &'r UserRows<'s>,
         terms: &[(String, u32)],
         weights: &'r RecallOptions,
-        pool: &'r SlotPool,
+        pool: &'r SlotPool<PassageSlot>,
     ) -> Result<Lexical<'r, 's>> {
         let mut lexical = Lexical::new(rows, weights, pool);
         let (mut lists, mut scratch) = (Vec::new(), Vec::new());
@@ -73,10 +73,16 @@ impl<'r, 's> Lexical<'r, 's> {
         let mut by_rarity: Vec<&List> = lists.iter().collect();
         by_rarity.sort_by_key(|list| list.postings.len());
         let (rows, weights) = (self.rows, self.weights);
-        let mut reached = PassageSet::new(rows.passage_count());
+        let mut reached = NumberSet::new(rows.passage_count());
         for (rank, list) in by_rarity.into_iter().enumerate() {
             let proposes = rank < 2 || list.postings.len() as u64 <= PROPOSING_TERM_PASSAGES_MAX;
-            for &(passage, row, frequencies) in &list.postings {
+            for (at, &(passage, row, frequencies)) in list.postings.iter().enumerate() {
+                if let Some((passage, row, _)) = list.postings.get(at + ROWS_AHEAD)
+                    && proposes
+                {
+                    self.slots.expect(*passage);
+                    rows.expect(*row);
+                }
                 if !proposes && !reached.contains(passage) {
                     continue;
                 }
@@ -95,7 +101,7 @@ impl<'r, 's> Lexical<'r, 's> {
         }
     }
 
-    fn add_roughly(&mut self, passage: u32, row: u32, sum: f32, reached: &mut PassageSet) {
+    fn add_roughly(&mut self, passage: u32, row: u32, sum: f32, reached: &mut NumberSet) {
         let slot = self.slots.write(passage);
         if slot.rough == 0 {
             reached.insert(passage);
@@ -105,18 +111,28 @@ impl<'r, 's> Lexical<'r, 's> {
         self.rough[slot.rough as usize - 1].1 += sum;
     }
 
-    /// Makes the exact sums of some rows: [`Lexical::score`] tells of these and of no others. Does nothing in a search of
-    /// the whole.
+    /// Makes the exact sums of some rows that have none yet: [`Lexical::score`] tells of these and of no others. Does
+    /// nothing in a search of the whole.
     pub fn score_rows(&mut self, wanted: &[u32]) {
         let Some(Lists(lists)) = self.lists.take() else { return };
         let mut table = Table {
             passages: Vec::new(),
-            needed: PassageSet::new(self.rows.passage_count()),
+            needed: NumberSet::new(self.rows.passage_count()),
             cells: Vec::new(),
         };
         let mut asked = Vec::with_capacity(wanted.len());
-        for row in wanted {
-            self.ask(*row, &mut table, &mut asked);
+        for (at, row) in wanted.iter().enumerate() {
+            if let Some(row) = wanted.get(at + 2 * ROWS_AHEAD) {
+                self.rows.expect(*row);
+            }
+            if let Some(row) = wanted.get(at + ROWS_AHEAD) {
+                let passage = self.rows.passages(*row).start;
+                self.slots.expect(passage);
+                self.rows.expect_length(passage);
+            }
+            if !self.slots.read(self.rows.passages(*row).start).is_scored {
+                self.ask(*row, &mut table, &mut asked);
+            }
         }
         table.cells.resize(table.passages.len() * lists.len(), (0, 0));
         for (column, list) in lists.iter().enumerate() {
@@ -143,7 +159,8 @@ impl<'r, 's> Lexical<'r, 's> {
                     sum += self.score_of(one.passage, one.row, held, list.weight);
                 }
             }
-            self.slots.write(one.passage).sum = sum;
+            let slot = self.slots.write(one.passage);
+            (slot.sum, slot.is_scored) = (sum, true);
         }
         for passage in table.passages {
             self.slots.write(passage).line = 0;

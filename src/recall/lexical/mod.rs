@@ -5,7 +5,6 @@
 //! passage's sum is always made in the order of the terms, so that both agree to the last bit.
 
 mod chosen;
-mod slots;
 
 use crate::error::Result;
 use crate::index::{NO_ROW, UserRows};
@@ -14,19 +13,59 @@ use crate::options::RecallOptions;
 use crate::storage::segment::Posting;
 
 use super::formula::{Held, idf, length_norm, possible_maximum, term_score};
+use super::slots::{Slot, SlotPool, Slots};
 
 use chosen::Lists;
-pub(crate) use slots::SlotPool;
-use slots::{Slot, Slots};
+
+/// What is known of one passage.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PassageSlot {
+    /// Of all terms so far.
+    sum: f32,
+    /// The length norm; 0 before it is asked for.
+    norm: f32,
+    /// The entry of a rough look, counted from 1; 0 for none.
+    rough: u32,
+    /// The line of a table of frequencies, counted from 1; 0 for none.
+    line: u32,
+    /// Of the term at hand: in the passage itself, the text and the speaker counting 2 and the date 1.
+    own_halves: u16,
+    /// Borrowed, as `Held` of the formula has it.
+    previous: u8,
+    before_previous: u8,
+    next: u8,
+    /// Whether the sum is that of [`Lexical::score_rows`].
+    is_scored: bool,
+    is_used: bool,
+}
+
+impl Slot for PassageSlot {
+    const EMPTY: PassageSlot = PassageSlot {
+        sum: 0.0,
+        norm: 0.0,
+        rough: 0,
+        line: 0,
+        own_halves: 0,
+        previous: 0,
+        before_previous: 0,
+        next: 0,
+        is_scored: false,
+        is_used: false,
+    };
+
+    fn mark_used(&mut self) -> bool {
+        std::mem::replace(&mut self.is_used, true)
+    }
+}
 
 /// The sums.
 pub(super) struct Lexical<'r, 's> {
     rows: &'r UserRows<'s>,
     weights: &'r RecallOptions,
-    pool: &'r SlotPool,
+    pool: &'r SlotPool<PassageSlot>,
     /// Mean length of the user's passages.
     average: f32,
-    slots: Slots,
+    slots: Slots<PassageSlot>,
     /// Rows that a rough look found, with their rough sums; one of several passages may stand here several times.
     rough: Vec<(u32, f32)>,
     /// The postings, where rows are scored when they are asked for.
@@ -57,7 +96,7 @@ impl<'r, 's> Lexical<'r, 's> {
     fn new(
         rows: &'r UserRows<'s>,
         weights: &'r RecallOptions,
-        pool: &'r SlotPool,
+        pool: &'r SlotPool<PassageSlot>,
     ) -> Lexical<'r, 's> {
         let counts = rows.counts();
         let (live, halves) = (counts.passages.max(1) as f64, counts.half_terms as f64);
@@ -83,7 +122,7 @@ impl<'r, 's> Lexical<'r, 's> {
         rows: &'r UserRows<'s>,
         terms: &[(String, u32)],
         weights: &'r RecallOptions,
-        pool: &'r SlotPool,
+        pool: &'r SlotPool<PassageSlot>,
     ) -> Result<Lexical<'r, 's>> {
         let mut lexical = Lexical::new(rows, weights, pool);
         let mut scratch = Vec::new();
@@ -115,7 +154,8 @@ impl<'r, 's> Lexical<'r, 's> {
                 before_previous: slot.before_previous.into(),
                 next: slot.next.into(),
             };
-            *slot = Slot { sum: slot.sum, norm: slot.norm, is_used: true, ..Slot::default() };
+            let (sum, norm) = (slot.sum, slot.norm);
+            *slot = PassageSlot { sum, norm, is_used: true, ..PassageSlot::EMPTY };
             let added = self.score_of(passage, row, held, weight);
             self.slots.write(passage).sum += added;
         }
@@ -174,9 +214,9 @@ impl<'r, 's> Lexical<'r, 's> {
         }
     }
 
-    fn touch(&mut self, passage: u32, row: u32, touched: &mut Vec<(u32, u32)>) -> &mut Slot {
+    fn touch(&mut self, passage: u32, row: u32, touched: &mut Vec<(u32, u32)>) -> &mut PassageSlot {
         let slot = self.slots.write(passage);
-        let Slot { own_halves, previous, before_previous, next, .. } = *slot;
+        let PassageSlot { own_halves, previous, before_previous, next, .. } = *slot;
         if (own_halves, previous, before_previous, next) == (0, 0, 0, 0) {
             touched.push((passage, row));
         }

@@ -59,6 +59,8 @@ pub const LEXICON_BYTES: usize = 32;
 pub const ROW_HAS_VECTOR: u8 = 1;
 /// Flag of a row: its text holds an expression of time.
 pub const ROW_HAS_TIME: u8 = 2;
+/// Flag of a row: it expires, see the column of expiries. Most rows do not, and then that column is not looked at.
+pub const ROW_EXPIRES: u8 = 4;
 
 /// The first multiple of [`ALIGNMENT`] at or behind `offset`.
 pub fn align(offset: u64) -> Option<u64> {

@@ -29,7 +29,7 @@ mod verify_lexical;
 mod writer;
 
 pub use cache::TextCache;
-pub use format::{PASSAGE_LENGTH_BYTES, ROW_HAS_TIME, ROW_HAS_VECTOR};
+pub use format::{PASSAGE_LENGTH_BYTES, ROW_EXPIRES, ROW_HAS_TIME, ROW_HAS_VECTOR};
 pub use lexical_writer::invert;
 pub use lexicon::{Lexicon, Terms};
 pub use parts::SegmentParts;

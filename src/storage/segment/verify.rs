@@ -61,6 +61,7 @@ impl Segment {
             for cell in &self.cells {
                 self.verify_cell(cell, &names, &mut findings);
             }
+            self.verify_expiries(&mut findings);
             self.verify_vectors(&mut findings);
             self.verify_bodies(&mut findings);
             self.verify_lexical(&mut findings);
@@ -215,6 +216,20 @@ impl Segment {
         }
         if (min_time, max_time) != (cell.min_time, cell.max_time) {
             findings.add(self.disagree("cell times", Section::Cells), cell.rows.clone());
+        }
+    }
+
+    /// A row has the flag of those that expire when it does.
+    fn verify_expiries(&self, findings: &mut Findings) {
+        let rows = 0..self.rows();
+        let columns =
+            self.expiries(rows.clone()).and_then(|all| Ok((all, self.flags_column(rows)?)));
+        let Some((expiries, flags)) = findings.note(columns, 0..0) else { return };
+        for (row, (expires, flags)) in (0..).zip(expiries.iter().zip(flags)) {
+            let expires = i64::from_le_bytes(*expires) != i64::MAX;
+            if expires != (flags & format::ROW_EXPIRES != 0) {
+                findings.add(self.disagree("expiry", Section::Flags), row..row + 1);
+            }
         }
     }
 

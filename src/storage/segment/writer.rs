@@ -5,7 +5,7 @@
 //! most. Equal input gives equal bytes. The caller syncs and renames.
 
 use super::blocks::BlockWriter;
-use super::format::{Header, OWN_CHECKSUMS, ROW_HAS_TIME, ROW_HAS_VECTOR, Section};
+use super::format::{Header, OWN_CHECKSUMS, ROW_EXPIRES, ROW_HAS_TIME, ROW_HAS_VECTOR, Section};
 use super::lexical_writer::LexiconWriter;
 use super::passages::PassageLength;
 use super::sections::SectionWriter;
@@ -176,8 +176,10 @@ fn write_heads(out: &mut SectionWriter<'_>, rows: &dyn RowSource) -> Result<()> 
     write_head(out, rows, Section::Offsets, |head| head.offset_minutes.to_le_bytes())?;
     write_head(out, rows, Section::TextBytes, |head| head.text_bytes.to_le_bytes())?;
     write_head(out, rows, Section::Flags, |head| {
-        let vector = if head.has_vector { ROW_HAS_VECTOR } else { 0 };
-        [vector | if head.shape.has_time { ROW_HAS_TIME } else { 0 }]
+        let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
+        [flag(head.has_vector, ROW_HAS_VECTOR)
+            | flag(head.shape.has_time, ROW_HAS_TIME)
+            | flag(head.expires != i64::MAX, ROW_EXPIRES)]
     })?;
     write_head(out, rows, Section::Words, |head| head.shape.words.to_le_bytes())?;
     write_head(out, rows, Section::ContentWords, |head| head.shape.content_words.to_le_bytes())
