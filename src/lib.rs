@@ -70,7 +70,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use ids::{CommitSeq, EpisodeId};
 pub use ingest::{Added, Outcome, Patch, Turn};
 pub use model::Episode;
-pub use options::{Durability, Maintenance, RecallOptions, VectorElement};
+pub use options::{Durability, Maintenance, RecallOptions, RoutingOptions, VectorElement};
 pub use recall::{
     Cursor, Explain, Hit, Leg, MetadataField, MetadataFilter, Omitted, Page, Query, Recall,
     ScoreParts, SearchMode, StageMicros, TimelineOptions,

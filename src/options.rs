@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 mod recall;
+mod routing;
 
 pub use recall::RecallOptions;
+pub use routing::RoutingOptions;
 
 /// When a commit is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -182,13 +184,9 @@ pub const NEAR_DUPLICATE_OVERLAP: f64 = 0.9;
 
 /// Rows up to which a user's memory is scored whole: no candidates are chosen, nothing can be missed (design 4).
 pub const WHOLE_ROWS_MAX: u32 = 20_000;
-/// Rows of the list of the best by words that become candidates (routing measured to lose nothing at 10 and 20).
-pub const LEXICAL_LIST_ROWS: usize = 200;
 /// Rows of the best by words alone out of which that list is taken once priors are added: priors rarely lift a row over
 /// more than that. A stated guess.
 pub const LEXICAL_POOL_ROWS: usize = 400;
-/// Rows of the list of the best by codes that become candidates beside it, at least; and twice the answers asked for.
-pub const CODE_LIST_ROWS: usize = 200;
 /// Answers above which a memory is scored whole: the candidates are chosen for short answers and token budgets.
 pub const ROUTED_TOP_K_MAX: usize = BUDGET_RANKS_MAX;
 /// Candidates that are scored exactly, at least: the best by an estimate that takes the cosine from the codes.

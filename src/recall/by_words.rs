@@ -4,9 +4,10 @@
 //! are scanned, and only the best of both get an exact score.
 
 use crate::error::Result;
+use crate::ids::EpisodeId;
 use crate::index::UserRows;
 use crate::model::VectorSpace;
-use crate::options::{CODE_LIST_ROWS, ROUTED_TOP_K_MAX};
+use crate::options::ROUTED_TOP_K_MAX;
 use crate::storage::Part;
 
 use super::exact::{Exact, RowSlot};
@@ -64,13 +65,13 @@ impl<'a, 's> ByWords<'a, 's> {
     ) -> Result<ByWords<'a, 's>> {
         let (rows, plan, words) = (memory.rows, memory.plan, memory.words);
         let test = RowTest::new(rows, memory.user, &plan.filters)?;
-        let is_large = rows.len() > plan.route_above;
+        let is_large = rows.len() > plan.routing.whole_rows;
         let passing = match is_large && plan.filters.are_open() {
             true => Vec::new(),
             false => (0..rows.len()).filter(|row| test.passes(rows, *row)).collect(),
         };
         let is_routed = is_large
-            && (plan.filters.are_open() || passing.len() > plan.route_above as usize)
+            && (plan.filters.are_open() || passing.len() > plan.routing.whole_rows as usize)
             && words.vector.is_ok()
             && depth <= ROUTED_TOP_K_MAX;
         let scorer = match is_routed {
@@ -105,7 +106,13 @@ impl<'a, 's> ByWords<'a, 's> {
     ) -> Result<()> {
         let Memory { rows, parts, .. } = self.memory;
         let filter = RowAdmission { rows, test: &self.test, filters: &self.memory.plan.filters };
-        self.candidates = routed::candidates(&mut self.exact, nearest, parts, depth, &filter)?;
+        let options = &self.memory.plan.routing;
+        let chosen = routed::choose(&mut self.exact, nearest, parts, depth, options, &filter);
+        if self.memory.plan.list_candidates {
+            let ids = chosen.iter().map(|row| EpisodeId::new(rows.id(*row)));
+            explain.candidates = Some(ids.collect());
+        }
+        self.candidates = routed::score(&mut self.exact, chosen, depth, &filter)?;
         explain.micros.rerank += watch.lap();
         self.tell(explain);
         Ok(())
@@ -213,7 +220,7 @@ impl Memory<'_, '_> {
         let Ok(vector) = &self.words.vector else { return Ok(None) };
         let snapshot = self.rows.snapshot();
         let filter = RowFilter::new(snapshot, self.user, &self.plan.filters)?;
-        let most = CODE_LIST_ROWS.max(2 * depth);
+        let most = self.plan.routing.code_rows.max(2 * depth);
         let counts = (most, depth);
         scan(snapshot, self.parts, vector, self.space, counts, &filter, explain).map(Some)
     }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Instant;
 
+use crate::ids::EpisodeId;
+
 /// How an answer came about. Always made: it costs a few counters and clock reads.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
@@ -33,6 +35,9 @@ pub struct Explain {
     pub segments_visited: u64,
     /// Segments with rows of this user of which no cell was scanned.
     pub segments_skipped: u64,
+    /// The episodes that were candidates, where [`crate::Query::list_candidates`] asked for them; `None` also when every
+    /// episode that passes the filters was one.
+    pub candidates: Option<Vec<EpisodeId>>,
     /// Time spent.
     pub micros: StageMicros,
 }

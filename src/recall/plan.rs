@@ -6,8 +6,8 @@ use crate::encode::Embedder;
 use crate::error::{Error, Result};
 use crate::model::{Record, VectorSpace, parse_metadata};
 use crate::options::{
-    BUDGET_RANKS_MAX, RERANK_ROWS_MIN, RERANK_ROWS_PER_HIT, RecallOptions, TEXT_BYTES_MAX,
-    TOP_K_DEFAULT, TOP_K_MAX, WHOLE_ROWS_MAX,
+    BUDGET_RANKS_MAX, RERANK_ROWS_MIN, RERANK_ROWS_PER_HIT, RecallOptions, RoutingOptions,
+    TEXT_BYTES_MAX, TOP_K_DEFAULT, TOP_K_MAX,
 };
 use crate::time::{Timestamp, ZonedTime};
 
@@ -26,8 +26,10 @@ pub(super) struct Plan {
     pub fold: bool,
     /// Score every row by the definition instead of choosing candidates.
     pub exact: bool,
-    /// Rows above which candidates are chosen.
-    pub route_above: u32,
+    /// How candidates are chosen.
+    pub routing: RoutingOptions,
+    /// Whether they are to be listed.
+    pub list_candidates: bool,
 }
 
 /// The legs that run.
@@ -128,9 +130,10 @@ impl Plan {
             now,
         };
         let (max_tokens, fold, exact) = (query.max_tokens, query.fold, query.exact);
-        let route_above = query.route_above.unwrap_or(WHOLE_ROWS_MAX);
+        let (routing, list_candidates) = (query.routing, query.list_candidates);
+        routing.check()?;
         let step = step(query, space, embedder, now)?;
-        Ok(Plan { step, filters, top_k, max_tokens, fold, exact, route_above })
+        Ok(Plan { step, filters, top_k, max_tokens, fold, exact, routing, list_candidates })
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a caller asks.
 
-use crate::options::RecallOptions;
+use crate::options::{RecallOptions, RoutingOptions};
 use crate::time::{Timestamp, ZonedTime};
 
 use super::filter::MetadataFilter;
@@ -36,7 +36,8 @@ pub struct Query {
     pub(super) fold: bool,
     pub(super) weights: RecallOptions,
     pub(super) exact: bool,
-    pub(super) route_above: Option<u32>,
+    pub(super) routing: RoutingOptions,
+    pub(super) list_candidates: bool,
 }
 
 /// By what an answer is ranked.
@@ -162,11 +163,24 @@ impl Query {
         self
     }
 
-    /// Episodes of the user above which candidates are chosen by words and codes instead of scoring every episode. A score
-    /// does not depend on it; an episode may be missed above it. Default: 20,000.
+    /// How candidates of a large memory are chosen. A score does not depend on it; an episode may be missed.
+    #[must_use]
+    pub fn routing(mut self, routing: RoutingOptions) -> Query {
+        self.routing = routing;
+        self
+    }
+
+    /// Episodes of the user above which candidates are chosen: [`RoutingOptions::whole_rows`] alone.
     #[must_use]
     pub fn route_above(mut self, episodes: u32) -> Query {
-        self.route_above = Some(episodes);
+        self.routing.whole_rows = episodes;
+        self
+    }
+
+    /// Lists the candidates in [`crate::Explain::candidates`]. Default: false.
+    #[must_use]
+    pub fn list_candidates(mut self, list: bool) -> Query {
+        self.list_candidates = list;
         self
     }
 

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use crate::error::Result;
 use crate::index::UserRows;
 use crate::options::{
-    EXACT_ROWS_MIN, EXACT_ROWS_PER_HIT, LEXICAL_LIST_ROWS, LEXICAL_POOL_ROWS, SPREAD_ROWS_MIN,
+    EXACT_ROWS_MIN, EXACT_ROWS_PER_HIT, LEXICAL_POOL_ROWS, RoutingOptions, SPREAD_ROWS_MIN,
 };
 use crate::storage::Part;
 
@@ -18,22 +18,33 @@ use super::found::Candidate;
 use super::scan::Candidates;
 use super::slots::ROWS_AHEAD;
 
-/// The rows with their exact scores, in no order. `depth`: answers wanted, at least 1.
-///
-/// # Errors
-/// `Corrupt`, `Io`.
-pub(super) fn candidates(
+/// The candidates, each once. `depth`: answers wanted, at least 1.
+pub(super) fn choose(
     exact: &mut Exact<'_, '_>,
     nearest: &Candidates,
     parts: &[Part<'_>],
     depth: usize,
+    options: &RoutingOptions,
     filter: &impl Admit,
-) -> Result<Vec<Candidate>> {
-    let rows = exact.scorer.rows;
-    let mut chosen = by_words(exact, depth, filter)?;
+) -> Vec<u32> {
+    let mut chosen = by_words(exact, options.lexical_rows.max(2 * depth), filter);
     chosen.sort_unstable();
     let by_codes = by_codes(exact, nearest, parts, &chosen);
     chosen.extend(by_codes);
+    chosen
+}
+
+/// The best of the rows `chosen` with their exact scores, in no order. `depth`: answers wanted, at least 1.
+///
+/// # Errors
+/// `Corrupt`, `Io`.
+pub(super) fn score(
+    exact: &mut Exact<'_, '_>,
+    chosen: Vec<u32>,
+    depth: usize,
+    filter: &impl Admit,
+) -> Result<Vec<Candidate>> {
+    let rows = exact.scorer.rows;
     exact.scorer.lexical.score_rows(&chosen);
 
     let mut estimated = Vec::with_capacity(chosen.len());
@@ -152,10 +163,9 @@ fn by_codes(
     chosen
 }
 
-/// The rows that are best by words and priors.
-fn by_words(exact: &Exact<'_, '_>, depth: usize, filter: &impl Admit) -> Result<Vec<u32>> {
+/// The rows that are best by words and priors, at most `list`.
+fn by_words(exact: &Exact<'_, '_>, list: usize, filter: &impl Admit) -> Vec<u32> {
     let (lexical, rows) = (&exact.scorer.lexical, exact.scorer.rows);
-    let list = LEXICAL_LIST_ROWS.max(2 * depth);
     let rough = lexical.rough().iter().copied();
     let mut pool: Vec<Candidate> = rough
         .filter(|(row, _)| !filter.is_narrow() || filter.passes(*row))
@@ -174,7 +184,7 @@ fn by_words(exact: &Exact<'_, '_>, depth: usize, filter: &impl Admit) -> Result<
         pool[at].score = exact.scorer.rough(row, score);
     }
     keep_best(&mut pool, list);
-    Ok(pool.into_iter().map(|candidate| candidate.row).collect())
+    pool.into_iter().map(|candidate| candidate.row).collect()
 }
 
 fn keep_best(candidates: &mut Vec<Candidate>, most: usize) {
