@@ -204,3 +204,24 @@ pub const INDEX_CACHE_USERS: usize = 16;
 /// Passages that hold a term, above which it only scores and proposes no candidates; a question's two rarest terms always
 /// do. At 100,000 rows 1,000 lose nothing and 500 lose 0.7 points of all@10.
 pub const PROPOSING_TERM_PASSAGES_MAX: u64 = 1_000;
+
+/// Vectors of one user in one segment from which on they are clustered: fewer are scanned in some microseconds.
+pub const CLUSTERED_ROWS_MIN: usize = 2048;
+/// Rows that a cell should have: a scan of that many codes takes about as long as comparing a centroid costs to prepare.
+/// A stated guess, see `benches/scale.rs`.
+pub const CELL_ROWS: usize = 512;
+/// Rows above which a cell is split.
+pub const CELL_ROWS_MAX: usize = 1024;
+/// Rows below which a cell joins its neighbours.
+pub const CELL_ROWS_MIN: usize = 64;
+/// How many times as far as a normal distribution says the rows of a cell are taken to lie from its mean, when a search by
+/// vectors alone decides which cells to pass over: real vectors spread along few directions. See `loomdb eval routing
+/// --vectors`.
+pub const CELL_SPREAD: f32 = 2.0;
+/// Rows of an answer that passing over cells may be expected to miss, as a share of the answers asked for.
+pub const EXPECTED_MISS_MAX: f32 = 0.01;
+/// Rows with a lexical score below which words are too few to go by, and rank whose score a cell must be able to beat
+/// (recall pipeline, section 7).
+pub const CONFIDENT_ROWS: usize = 20;
+/// Share of the cells that a search by vectors alone scans before it decides about the others: one in so many.
+pub const FIRST_CELLS_SHARE: usize = 16;

@@ -16,11 +16,12 @@ use super::exhaustive;
 use super::explain::{Explain, Leg, Stopwatch};
 use super::formula::ScoreParts;
 use super::found::{Found, Source};
-use super::plan::{Plan, Step, Words, rerank_rows};
+use super::nearest::nearest_rows;
+use super::plan::{Plan, Step, Words};
 use super::query::Query;
 use super::rank::rank;
 use super::rows::{Place, RowFilter};
-use super::scan::scan;
+use super::scan::Ground;
 use super::serve::{Served, first_depth, serve};
 use super::timeline::{Listing, list};
 
@@ -156,8 +157,10 @@ impl Search<'_> {
                 explain.micros.scan += watch.lap();
                 ranked
             } else {
-                let counts = (rerank_rows(depth), depth);
-                let candidates = scan(&snapshot, &parts, vector, space, counts, &filter, explain)?;
+                let snapshot = &snapshot;
+                let ground =
+                    Ground { snapshot, parts: &parts, query: vector, space, filter: &filter };
+                let candidates = nearest_rows(ground, &plan.routing, depth, explain)?;
                 explain.micros.scan += watch.lap();
                 let ranked = rank(candidates, &parts, vector, space, depth, explain)?;
                 explain.micros.rerank += watch.lap();

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::ids::EpisodeId;
 use crate::index::UserRows;
 use crate::model::VectorSpace;
-use crate::options::ROUTED_TOP_K_MAX;
+use crate::options::{CONFIDENT_ROWS, ROUTED_TOP_K_MAX};
 use crate::storage::Part;
 
 use super::exact::{Exact, RowSlot};
@@ -18,7 +18,7 @@ use super::plan::{Filters, Plan, Words};
 use super::routed;
 use super::row_test::RowTest;
 use super::rows::RowFilter;
-use super::scan::{Candidates, scan};
+use super::scan::{Ground, Scan, Waiting};
 use super::scorer::{Scorer, source_of};
 use super::slots::SlotPool;
 
@@ -79,8 +79,6 @@ impl<'a, 's> ByWords<'a, 's> {
             false => Scorer::whole(rows, words, &memory.pools.passages)?,
         };
         explain.micros.lexical += watch.lap();
-        let nearest = if is_routed { memory.nearest(depth, explain)? } else { None };
-        explain.micros.scan += watch.lap();
         explain.terms = scorer.lexical.known_terms;
         explain.postings = scorer.lexical.postings;
         let codes = match (&words.vector, rows.snapshot().codec()) {
@@ -90,25 +88,48 @@ impl<'a, 's> ByWords<'a, 's> {
         let exact = Exact::new(scorer, memory.space, codes, &memory.pools.rows);
         let mut made =
             ByWords { memory, test, exact, passing, candidates: Vec::new(), is_whole: false };
-        match nearest {
-            Some(nearest) => made.route(&nearest, depth, watch, explain)?,
-            None => made.score_whole(watch, explain)?,
+        match (&words.vector, is_routed) {
+            (Ok(vector), true) => made.route(vector, depth, watch, explain)?,
+            _ => made.score_whole(watch, explain)?,
         }
         Ok(made)
     }
 
+    /// Chooses candidates by words and by the nearest cells, and scores them.
     fn route(
         &mut self,
-        nearest: &Candidates,
+        vector: &[f32],
         depth: usize,
         watch: &mut Stopwatch,
         explain: &mut Explain,
     ) -> Result<()> {
-        let Memory { rows, parts, .. } = self.memory;
-        let filter = RowAdmission { rows, test: &self.test, filters: &self.memory.plan.filters };
-        let options = &self.memory.plan.routing;
-        let chosen = routed::choose(&mut self.exact, nearest, parts, depth, options, &filter);
-        if self.memory.plan.list_candidates {
+        let Memory { rows, parts, plan, space, user, .. } = self.memory;
+        let filter = RowAdmission { rows, test: &self.test, filters: &plan.filters };
+        let options = &plan.routing;
+        let list = routed::by_words(&self.exact, options.lexical_rows.max(2 * depth), &filter);
+        explain.micros.lexical += watch.lap();
+
+        let snapshot = rows.snapshot();
+        let row_filter = RowFilter::new(snapshot, user, &plan.filters)?;
+        let ground = Ground { snapshot, parts, query: vector, space, filter: &row_filter };
+        let mut scan = Scan::begin(ground, options.code_rows.max(2 * depth), depth, explain)?;
+        scan.nearest(options.cells, explain)?;
+        if options.widen && !scan.waiting().is_empty() {
+            let has_words = self.exact.scorer.lexical.rough().len() >= CONFIDENT_ROWS;
+            let bar = match has_words {
+                true => routed::bar(&mut self.exact, &list, &scan.found(), parts)?,
+                false => None,
+            };
+            let weight = self.memory.words.weights.vector;
+            let is_able =
+                |cell: &Waiting| bar.is_none_or(|bar| list.next + weight * cell.cosine > bar);
+            scan.widen(is_able, explain)?;
+        }
+        let nearest = scan.end(explain);
+        explain.micros.scan += watch.lap();
+
+        let chosen = routed::choose(&mut self.exact, list, &nearest, parts);
+        if plan.list_candidates {
             let ids = chosen.iter().map(|row| EpisodeId::new(rows.id(*row)));
             explain.candidates = Some(ids.collect());
         }
@@ -211,18 +232,6 @@ impl routed::Admit for RowAdmission<'_, '_> {
         }
         let record = source_of(self.rows, row).record(self.rows.snapshot())?.into_owned();
         self.filters.pass_metadata(&record)
-    }
-}
-
-impl Memory<'_, '_> {
-    /// The rows nearest to the question's vector by their codes.
-    fn nearest(&self, depth: usize, explain: &mut Explain) -> Result<Option<Candidates>> {
-        let Ok(vector) = &self.words.vector else { return Ok(None) };
-        let snapshot = self.rows.snapshot();
-        let filter = RowFilter::new(snapshot, self.user, &self.plan.filters)?;
-        let most = self.plan.routing.code_rows.max(2 * depth);
-        let counts = (most, depth);
-        scan(snapshot, self.parts, vector, self.space, counts, &filter, explain).map(Some)
     }
 }
 

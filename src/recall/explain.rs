@@ -29,6 +29,12 @@ pub struct Explain {
     pub bytes_touched: u64,
     /// Cells that were scanned.
     pub cells_visited: u64,
+    /// Cells whose centroids were compared with the question's vector.
+    pub cells_scored: u64,
+    /// Those of [`Explain::cells_visited`] that were scanned because the nearest ones left a doubt.
+    pub cells_widened: u64,
+    /// Cells that were not scanned: too far from the question.
+    pub cells_passed_over: u64,
     /// Cells that the filters ruled out as a whole.
     pub cells_skipped: u64,
     /// Segments that had a cell scanned.

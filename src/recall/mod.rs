@@ -13,6 +13,7 @@ mod filter;
 mod formula;
 mod found;
 mod lexical;
+mod nearest;
 mod plan;
 mod query;
 mod question;

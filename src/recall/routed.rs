@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use crate::error::Result;
 use crate::index::UserRows;
 use crate::options::{
-    EXACT_ROWS_MIN, EXACT_ROWS_PER_HIT, LEXICAL_POOL_ROWS, RoutingOptions, SPREAD_ROWS_MIN,
+    CONFIDENT_ROWS, EXACT_ROWS_MIN, EXACT_ROWS_PER_HIT, LEXICAL_POOL_ROWS, SPREAD_ROWS_MIN,
 };
 use crate::storage::Part;
 
@@ -18,20 +18,56 @@ use super::found::Candidate;
 use super::scan::Candidates;
 use super::slots::ROWS_AHEAD;
 
-/// The candidates, each once. `depth`: answers wanted, at least 1.
+/// The rows best by words.
+pub(super) struct LexicalList {
+    /// Ascending.
+    pub rows: Vec<u32>,
+    /// The lexical score that no other row is above, roughly.
+    pub next: f32,
+}
+
+/// The candidates, each once.
 pub(super) fn choose(
     exact: &mut Exact<'_, '_>,
+    list: LexicalList,
     nearest: &Candidates,
     parts: &[Part<'_>],
-    depth: usize,
-    options: &RoutingOptions,
-    filter: &impl Admit,
 ) -> Vec<u32> {
-    let mut chosen = by_words(exact, options.lexical_rows.max(2 * depth), filter);
-    chosen.sort_unstable();
+    let mut chosen = list.rows;
     let by_codes = by_codes(exact, nearest, parts, &chosen);
     chosen.extend(by_codes);
     chosen
+}
+
+/// The score, of words and vector alone, that [`CONFIDENT_ROWS`] of the candidates reach, roughly: a cell that cannot hold
+/// a better row need not be scanned. None with fewer candidates.
+///
+/// # Errors
+/// `Corrupt`.
+pub(super) fn bar(
+    exact: &mut Exact<'_, '_>,
+    list: &LexicalList,
+    nearest: &Candidates,
+    parts: &[Part<'_>],
+) -> Result<Option<f32>> {
+    let weights = &exact.scorer.words.weights;
+    let mut scores = Vec::with_capacity(list.rows.len() + nearest.by_code.len());
+    let others = by_codes(exact, nearest, parts, &list.rows);
+    for rows in [&list.rows, &others] {
+        for (at, &row) in rows.iter().enumerate() {
+            if let Some(row) = rows.get(at + ROWS_AHEAD) {
+                exact.expect_estimate(*row);
+            }
+            let cosine = exact.estimate(row)?;
+            let words = exact.scorer.lexical.rough_score(row);
+            scores.push(weights.lexical * words + weights.vector * cosine);
+        }
+    }
+    if scores.len() < CONFIDENT_ROWS {
+        return Ok(None);
+    }
+    let (_, bar, _) = scores.select_nth_unstable_by(CONFIDENT_ROWS - 1, |a, b| b.total_cmp(a));
+    Ok(Some(*bar))
 }
 
 /// The best of the rows `chosen` with their exact scores, in no order. `depth`: answers wanted, at least 1.
@@ -163,19 +199,25 @@ fn by_codes(
     chosen
 }
 
-/// The rows that are best by words and priors, at most `list`.
-fn by_words(exact: &Exact<'_, '_>, list: usize, filter: &impl Admit) -> Vec<u32> {
+/// The rows that are best by words and priors, at most `most`.
+pub(super) fn by_words(exact: &Exact<'_, '_>, most: usize, filter: &impl Admit) -> LexicalList {
     let (lexical, rows) = (&exact.scorer.lexical, exact.scorer.rows);
     let rough = lexical.rough().iter().copied();
     let mut pool: Vec<Candidate> = rough
         .filter(|(row, _)| !filter.is_narrow() || filter.passes(*row))
         .map(|(row, score)| Candidate { score, id: row.into(), row })
         .collect();
-    keep_best(&mut pool, LEXICAL_POOL_ROWS.max(2 * list));
+    keep_best(&mut pool, LEXICAL_POOL_ROWS.max(2 * most));
     if !filter.is_narrow() {
         // Of all readable rows few are not to be found: asking the best is enough.
         pool.retain(|candidate| filter.passes(candidate.row));
     }
+    let mut sums = pool.clone();
+    let next = if most < sums.len() {
+        sums.select_nth_unstable_by(most, Candidate::order).1.score
+    } else {
+        0.0
+    };
     for at in 0..pool.len() {
         if let Some(ahead) = pool.get(at + ROWS_AHEAD) {
             rows.expect_words(ahead.row);
@@ -183,8 +225,11 @@ fn by_words(exact: &Exact<'_, '_>, list: usize, filter: &impl Admit) -> Vec<u32>
         let Candidate { row, score, .. } = pool[at];
         pool[at].score = exact.scorer.rough(row, score);
     }
-    keep_best(&mut pool, list);
-    pool.into_iter().map(|candidate| candidate.row).collect()
+    keep_best(&mut pool, most);
+    let mut rows: Vec<u32> = pool.into_iter().map(|candidate| candidate.row).collect();
+    rows.sort_unstable();
+    rows.dedup();
+    LexicalList { rows, next: lexical.share_of(next) }
 }
 
 fn keep_best(candidates: &mut Vec<Candidate>, most: usize) {

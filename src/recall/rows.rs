@@ -51,6 +51,11 @@ impl<'a> RowFilter<'a> {
         Ok(RowFilter { snapshot, filters, user: snapshot.user_number(user)?, session })
     }
 
+    /// Whether nothing but life and expiry decides.
+    pub fn is_open(&self) -> bool {
+        self.filters.are_open()
+    }
+
     /// Whether rows of a cell with these times, both inclusive, may pass.
     pub fn may_pass(&self, (min_time, max_time): (i64, i64)) -> bool {
         let times = &self.filters.times;

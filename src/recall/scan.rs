@@ -6,9 +6,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::model::VectorSpace;
-use crate::options::EXACT_SCAN_ROWS_MAX;
-use crate::simd::{Best, CodeQuery, Codec, Scored};
+use crate::ids::SegmentId;
+use crate::model::{Record, VectorSpace};
+use crate::options::{CELL_SPREAD, EXACT_SCAN_ROWS_MAX};
+use crate::simd::{self, Best, CodeQuery, Codec, Scored};
 use crate::storage::dead::DeadRows;
 use crate::storage::segment::{ROW_HAS_VECTOR, Segment};
 use crate::storage::{Part, Snapshot};
@@ -27,6 +28,7 @@ pub(super) struct Candidates {
 
 /// Keeps the best rows and where they lie. Rows are named by id, so that equal scores go to the smaller id wherever
 /// the rows lie.
+#[derive(Clone)]
 pub(super) struct BestPlaces {
     best: Best,
     /// Every row that was among the best at some time.
@@ -56,78 +58,206 @@ fn keep(places: &mut Vec<Place>, place: Place) -> u32 {
     u32::try_from(places.len() - 1).expect("fewer rows than 2^32 are scored by one search")
 }
 
-/// Scans `parts` for the rows nearest to `query`: the best `most` by code, and the best `depth` of those that are scored
-/// exactly at once.
-pub(super) fn scan(
-    snapshot: &Snapshot,
-    parts: &[Part<'_>],
-    query: &[f32],
-    space: &VectorSpace,
-    (most, depth): (usize, usize),
-    filter: &RowFilter<'_>,
-    explain: &mut Explain,
-) -> Result<Candidates> {
-    let codec = snapshot.codec();
-    let mut scan = Scan {
-        codes: codec.map(|codec| codec.query(query)),
-        scorer: ExactScorer::new(query, space),
-        vector_bytes: space.vector_bytes(),
-        filter,
-        by_code: Best::new(most),
-        exact: BestPlaces::new(depth),
-    };
-    let mut segments = HashSet::new();
-    let mut segments_visited = HashSet::new();
-    for (part, rows) in (0..).zip(parts) {
-        match rows {
-            Part::Log { records } => {
-                for (row, record) in (0..).zip(records) {
-                    if !record.vector.is_empty() && filter.passes_record(record)? {
-                        let place = Place { part, row };
-                        scan.score(&record.vector, record.id.get(), place, explain)?;
-                    }
+/// What a scan goes through, and with what.
+#[derive(Clone, Copy)]
+pub(super) struct Ground<'a> {
+    pub snapshot: &'a Snapshot,
+    pub parts: &'a [Part<'a>],
+    /// Of unit length.
+    pub query: &'a [f32],
+    pub space: &'a VectorSpace,
+    pub filter: &'a RowFilter<'a>,
+}
+
+/// A scan under way: which cells are left, and the best rows of the others.
+pub(super) struct Scan<'a> {
+    ground: Ground<'a>,
+    codes: Option<CodeQuery>,
+    scorer: ExactScorer<'a>,
+    /// Named by their places: which of two equal estimates is taken decides nothing.
+    by_code: Best,
+    exact: BestPlaces,
+    /// The cells of clusters that were not scanned, the nearest last.
+    waiting: Vec<Waiting>,
+    segments: HashSet<SegmentId>,
+    segments_visited: HashSet<SegmentId>,
+}
+
+/// A cell that was not scanned yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    part: u32,
+    rows: u32,
+    /// The mean of the cosines of its rows.
+    pub cosine: f32,
+    radius: f32,
+}
+
+impl Waiting {
+    /// How many rows of the cell are to be expected above `cosine`, were its vectors spread about their mean alike in all
+    /// directions, [`CELL_SPREAD`] times as far as they are.
+    pub fn expected_above(&self, cosine: f32, dimension: usize) -> f32 {
+        let deviation = CELL_SPREAD * self.radius / (dimension as f32).sqrt();
+        self.rows as f32 * upper_tail((cosine - self.cosine) / deviation.max(1e-6))
+    }
+}
+
+/// The share of a normal distribution above `deviations`, from above: exact to a factor of 2 for all that matters.
+fn upper_tail(deviations: f32) -> f32 {
+    if deviations <= 0.0 { 1.0 } else { (0.5 * (-0.5 * deviations * deviations).exp()).min(0.5) }
+}
+
+impl<'a> Scan<'a> {
+    /// Scans the rows that are in no cluster, and orders the cells by their centroids. Keeps the best `most` rows by code,
+    /// and the best `depth` of those that are scored exactly at once. Filters may leave few rows of a cell: with any, all
+    /// cells are scanned at once.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    pub fn begin(
+        ground: Ground<'a>,
+        most: usize,
+        depth: usize,
+        explain: &mut Explain,
+    ) -> Result<Scan<'a>> {
+        let mut scan = Scan {
+            ground,
+            codes: ground.snapshot.codec().map(|codec| codec.query(ground.query)),
+            scorer: ExactScorer::new(ground.query, ground.space),
+            by_code: Best::new(most),
+            exact: BestPlaces::new(depth),
+            waiting: Vec::new(),
+            segments: HashSet::new(),
+            segments_visited: HashSet::new(),
+        };
+        let is_open = ground.filter.is_open();
+        for (part, rows) in (0..).zip(ground.parts) {
+            match rows {
+                Part::Log { records } => scan.log(part, records, explain)?,
+                Part::Cell { segment, rows, centroid: Some(centroid), .. } if is_open => {
+                    scan.segments.insert(segment.id());
+                    let mean = segment.centroid(*centroid)?;
+                    scan.waiting.push(Waiting {
+                        part,
+                        rows: rows.len() as u32,
+                        cosine: centroid_cosine(ground.query, mean),
+                        radius: centroid.radius,
+                    });
                 }
-                explain.log_rows += records.len() as u64;
-            }
-            Part::Cell { segment, rows, times, dead } => {
-                segments.insert(segment.id());
-                if !filter.may_pass(*times) {
-                    explain.cells_skipped += 1;
-                    continue;
-                }
-                explain.cells_visited += 1;
-                segments_visited.insert(segment.id());
-                let cell = Cell { segment, rows: rows.clone(), dead, part };
-                if rows.len() < EXACT_SCAN_ROWS_MAX || !has_codes(segment, codec) {
-                    scan.cell_exactly(&cell, explain)?;
-                } else {
-                    scan.cell_by_codes(&cell, explain)?;
-                }
+                Part::Cell { .. } => scan.cell(part, explain)?,
             }
         }
+        explain.cells_scored += scan.waiting.len() as u64;
+        explain.bytes_touched += (scan.waiting.len() * ground.query.len() * 4) as u64;
+        scan.waiting
+            .sort_unstable_by(|a, b| a.cosine.total_cmp(&b.cosine).then(b.part.cmp(&a.part)));
+        Ok(scan)
     }
-    explain.segments_visited = segments_visited.len() as u64;
-    explain.segments_skipped = (segments.len() - segments_visited.len()) as u64;
-    let by_code = scan.by_code.into_unsorted().into_iter();
-    let by_code =
-        by_code.map(|(scored, row)| (Place { part: scored.name as u32, row }, scored.score));
-    Ok(Candidates { by_code: by_code.collect(), exact: scan.exact.into_sorted() })
+
+    /// Scans the nearest `count` cells that are left.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    pub fn nearest(&mut self, count: usize, explain: &mut Explain) -> Result<()> {
+        for _ in 0..count {
+            let Some(cell) = self.waiting.pop() else { break };
+            self.cell(cell.part, explain)?;
+        }
+        Ok(())
+    }
+
+    /// Scans those of the cells that are left that `wanted` names, and returns how many.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    pub fn widen(
+        &mut self,
+        wanted: impl Fn(&Waiting) -> bool,
+        explain: &mut Explain,
+    ) -> Result<usize> {
+        let (wanted, left) = self.waiting.iter().partition(|cell| wanted(cell));
+        self.waiting = left;
+        let wanted: Vec<Waiting> = wanted;
+        for cell in wanted.iter().rev() {
+            self.cell(cell.part, explain)?;
+        }
+        explain.cells_widened += wanted.len() as u64;
+        Ok(wanted.len())
+    }
+
+    /// The cells that are left, the nearest last.
+    pub fn waiting(&self) -> &[Waiting] {
+        &self.waiting
+    }
+
+    /// What was found so far.
+    pub fn found(&self) -> Candidates {
+        let by_code = self.by_code.clone().into_unsorted().into_iter();
+        let place =
+            |(scored, row): (Scored, u32)| (Place { part: scored.name as u32, row }, scored.score);
+        Candidates {
+            by_code: by_code.map(place).collect(),
+            exact: self.exact.clone().into_sorted(),
+        }
+    }
+
+    /// Ends the scan.
+    pub fn end(self, explain: &mut Explain) -> Candidates {
+        explain.segments_visited = self.segments_visited.len() as u64;
+        let skipped = self.segments.difference(&self.segments_visited).count();
+        explain.segments_skipped = skipped as u64;
+        explain.cells_passed_over += self.waiting.len() as u64;
+        self.found()
+    }
+
+    fn log(&mut self, part: u32, records: &[Arc<Record>], explain: &mut Explain) -> Result<()> {
+        for (row, record) in (0..).zip(records) {
+            if !record.vector.is_empty() && self.ground.filter.passes_record(record)? {
+                self.score(&record.vector, record.id.get(), Place { part, row }, explain)?;
+            }
+        }
+        explain.log_rows += records.len() as u64;
+        Ok(())
+    }
+
+    fn cell(&mut self, part: u32, explain: &mut Explain) -> Result<()> {
+        let Part::Cell { segment, rows, times, dead, centroid } = &self.ground.parts[part as usize]
+        else {
+            unreachable!("only cells are put off");
+        };
+        self.segments.insert(segment.id());
+        if !self.ground.filter.may_pass(*times) {
+            explain.cells_skipped += 1;
+            return Ok(());
+        }
+        explain.cells_visited += 1;
+        self.segments_visited.insert(segment.id());
+        let cell = Cell { segment, rows: rows.clone(), dead, part };
+        let has_codes = has_codes(segment, self.ground.snapshot.codec());
+        // Of a cell with a centroid many are passed over: full vectors of the others would be read for nothing.
+        if !has_codes || (rows.len() < EXACT_SCAN_ROWS_MAX && centroid.is_none()) {
+            self.cell_exactly(&cell, explain)
+        } else {
+            self.cell_by_codes(&cell, explain)
+        }
+    }
+}
+
+/// The mean cosine of a cell's rows: the query times their mean.
+fn centroid_cosine(query: &[f32], mean: &[u8]) -> f32 {
+    match simd::as_floats(mean) {
+        Some(mean) => simd::dot(query, mean),
+        None => {
+            let mean = mean.as_chunks().0.iter().map(|value| f32::from_le_bytes(*value));
+            query.iter().zip(mean).map(|(a, b)| a * b).sum()
+        }
+    }
 }
 
 /// Whether the codes of `segment` can be scanned with `codec`. A segment written before the mean of the space was
 /// fixed has none.
 fn has_codes(segment: &Segment, codec: Option<&Arc<Codec>>) -> bool {
     codec.is_some_and(|codec| segment.code_bytes() == Some(codec.code_bytes()))
-}
-
-struct Scan<'a> {
-    codes: Option<CodeQuery>,
-    scorer: ExactScorer<'a>,
-    vector_bytes: usize,
-    filter: &'a RowFilter<'a>,
-    /// Named by their places: which of two equal estimates is taken decides nothing.
-    by_code: Best,
-    exact: BestPlaces,
 }
 
 /// A cell to scan.
@@ -148,7 +278,7 @@ impl Scan<'_> {
             return self.cell_exactly(cell, explain);
         };
         // The whole columns at once: a row that may be among the best is looked up without checking its blocks anew.
-        let live = self.filter.cell(cell.segment, cell.dead, rows.clone())?;
+        let live = self.ground.filter.cell(cell.segment, cell.dead, rows.clone())?;
         let flags = cell.segment.flags_column(rows.clone())?;
         let mut failed = None;
         query.select(codes, factors, &mut self.by_code, |index| {
@@ -156,7 +286,7 @@ impl Scan<'_> {
                 return None;
             }
             let row = rows.start + index as u32;
-            match self.filter.passes_metadata(cell.segment, row) {
+            match self.ground.filter.passes_metadata(cell.segment, row) {
                 Ok(true) => {}
                 Ok(false) => return None,
                 Err(error) => {
@@ -177,7 +307,7 @@ impl Scan<'_> {
     /// Scores every row of a cell exactly.
     fn cell_exactly(&mut self, cell: &Cell<'_>, explain: &mut Explain) -> Result<()> {
         for row in cell.rows.clone() {
-            if let Some(name) = name_of(self.filter, cell, row)? {
+            if let Some(name) = name_of(self.ground.filter, cell, row)? {
                 let vector = vector_of(cell.segment, row)?;
                 self.score(vector, name, Place { part: cell.part, row }, explain)?;
             }
@@ -190,7 +320,7 @@ impl Scan<'_> {
         self.exact.push(score, id, place);
         explain.rows_exact += 1;
         explain.rows_exact_at_once += 1;
-        explain.bytes_touched += self.vector_bytes as u64;
+        explain.bytes_touched += self.ground.space.vector_bytes() as u64;
         Ok(())
     }
 }

@@ -7,6 +7,7 @@ pub mod bundle;
 pub mod catalog;
 mod checkpoint;
 mod clean;
+mod clusters;
 mod commit;
 mod create;
 pub mod dead;

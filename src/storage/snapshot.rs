@@ -12,7 +12,7 @@ use crate::simd::codec::Codec;
 use super::catalog::{CatalogRead, CatalogView, SessionEntry};
 use super::dead::DeadRows;
 use super::pending::{Pending, UserPending, entry_of};
-use super::segment::{Counts, Segment};
+use super::segment::{Centroid, Counts, Segment};
 use super::view::{SegmentView, View};
 
 /// Catalog rows read at once by a listing.
@@ -36,7 +36,14 @@ pub struct Snapshot {
 /// A piece of one user's rows, for a scan.
 pub enum Part<'a> {
     /// Rows `rows` of a segment: one cell. `dead` holds the rows of the segment that are not live.
-    Cell { segment: &'a Arc<Segment>, rows: Range<u32>, times: (i64, i64), dead: Arc<DeadRows> },
+    Cell {
+        segment: &'a Arc<Segment>,
+        rows: Range<u32>,
+        times: (i64, i64),
+        dead: Arc<DeadRows>,
+        /// Where the cell's vectors lie; none for rows that are in no cluster.
+        centroid: Option<Centroid>,
+    },
     /// Live rows that are in the logs only.
     Log { records: Vec<Arc<Record>> },
 }
@@ -399,6 +406,7 @@ impl Snapshot {
                         rows: cell.rows.clone(),
                         times: (cell.min_time, cell.max_time),
                         dead: dead.clone(),
+                        centroid: cell.centroid,
                     });
                 }
             }

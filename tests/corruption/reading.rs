@@ -99,7 +99,7 @@ fn scanned(snapshot: &Snapshot, user: &[u8]) -> Result<u64> {
     let mut rows = Vec::new();
     for part in snapshot.parts(user)? {
         match part {
-            Part::Cell { segment, rows: range, times, dead } => {
+            Part::Cell { segment, rows: range, times, dead, .. } => {
                 for row in range.filter(|row| !dead.contains(*row)) {
                     let head = segment.head(row)?;
                     let codes = segment.codes(row..row + 1)?;

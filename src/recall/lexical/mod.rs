@@ -257,6 +257,14 @@ impl<'r, 's> Lexical<'r, 's> {
         &self.rough
     }
 
+    /// The share of the rough sum of a row in what the question could reach: that of its best passage; 0 when no rare term
+    /// reaches it.
+    pub fn rough_score(&self, row: u32) -> f32 {
+        let slots = self.slots.range(self.rows.passages(row));
+        let reached = slots.iter().filter_map(|slot| slot.rough.checked_sub(1));
+        self.share_of(reached.map(|at| self.rough[at as usize].1).fold(0.0, f32::max))
+    }
+
     /// The score of a row: that of its best passage, over what the question could reach at most.
     pub fn score(&self, row: u32) -> LexicalScore {
         let slots = self.slots.range(self.rows.passages(row));

@@ -76,7 +76,7 @@ macro_rules! sections {
     ($($name:ident = $number:literal, $width:literal, $text:literal;)*) => {
         /// What a section holds. Numbers are fixed for good.
         ///
-        /// Reserved: 6 cell centroids, 35 codes of 8 bits, 48 tag postings.
+        /// Reserved: 35 codes of 8 bits, 48 tag postings.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u16)]
         pub enum Section { $($name = $number,)* }
@@ -104,6 +104,7 @@ sections! {
     Names = 3, 0, "names";
     Tombstones = 4, 72, "tombstones";
     Codec = 5, 0, "codec";
+    Centroids = 6, 0, "centroids";
     Ids = 16, 8, "ids";
     Versions = 17, 4, "versions";
     SortedIds = 18, 8, "sorted ids";
@@ -149,9 +150,9 @@ impl Section {
             || self == Section::BodyPlaces
     }
 
-    /// Whether every segment has the section. The others come with codes.
+    /// Whether every segment has the section. The others come with codes or clusters.
     pub fn is_required(self) -> bool {
-        !matches!(self, Section::Codec | Section::Codes | Section::Factors)
+        !matches!(self, Section::Codec | Section::Codes | Section::Factors | Section::Centroids)
     }
 }
 

@@ -6,6 +6,7 @@
 mod blocks;
 mod bodies;
 mod cache;
+mod centroids;
 mod columns;
 #[cfg(any(test, feature = "internals"))]
 pub mod example;
@@ -56,7 +57,7 @@ pub struct RowHead {
     pub version: u32,
     pub kind: RowKind,
     pub user: UserNumber,
-    /// The cluster that the row belongs to; 0 until cells are clustered.
+    /// The cluster that the row belongs to, of this segment and user alone; 0: none.
     pub cluster: u32,
     pub session: SessionNumber,
     pub ordinal: u64,
@@ -159,7 +160,7 @@ pub struct SegmentSummary {
 }
 
 /// A contiguous run of rows of one user, kind and cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
     pub user: UserNumber,
     pub kind: RowKind,
@@ -168,6 +169,17 @@ pub struct Cell {
     /// Smallest and largest time of the rows.
     pub min_time: i64,
     pub max_time: i64,
+    /// The mean of the rows' vectors; none for the cluster 0.
+    pub centroid: Option<Centroid>,
+}
+
+/// Where a cell's vectors lie.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Centroid {
+    /// The number of the mean among the segment's centroids.
+    pub number: u32,
+    /// Root of the mean squared distance of the rows' vectors from it.
+    pub radius: f32,
 }
 
 impl Counts {

@@ -40,15 +40,18 @@ impl Segment {
             columns.require(*section)?;
         }
         let info = columns.decode(Section::Info, Info::decode)?;
+        let centroid_bytes = info.space.dimension as usize * size_of::<f32>();
+        let centroids = columns.place(Section::Centroids).map_or(0, |place| place.len);
+        let centroids = u32::try_from(centroids / centroid_bytes as u64).unwrap_or(u32::MAX);
         let cells = columns.decode(Section::Cells, |bytes, at| {
             if !bytes.len().is_multiple_of(CELL_BYTES) {
                 return Err(Error::corrupt("segment cell directory length").at_byte(at));
             }
-            tables::decode_cells(bytes, at, info.rows)
+            tables::decode_cells(bytes, at, info.rows, centroids)
         })?;
         let code_bytes = read_code_bytes(&columns, &info)?;
         let vector_bytes = info.space.vector_bytes();
-        check_lengths(&columns, info.rows, code_bytes, vector_bytes)?;
+        check_lengths(&columns, info.rows, code_bytes, vector_bytes, centroid_bytes)?;
         Ok(Segment {
             columns,
             info,
@@ -121,6 +124,7 @@ fn check_lengths(
     rows: u32,
     code_bytes: Option<usize>,
     vector_bytes: usize,
+    centroid_bytes: usize,
 ) -> Result<()> {
     for entry in columns.entries() {
         let known = Section::ALL.iter().find(|section| **section as u16 == entry.kind);
@@ -128,6 +132,7 @@ fn check_lengths(
         let width = match section {
             Section::Codes => code_bytes.unwrap_or(0),
             Section::Vectors => vector_bytes,
+            Section::Centroids => centroid_bytes,
             _ => section.item_bytes(),
         } as u64;
         let holds = match (section.is_column(), width) {

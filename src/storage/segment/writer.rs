@@ -5,6 +5,7 @@
 //! most. Equal input gives equal bytes. The caller syncs and renames.
 
 use super::blocks::BlockWriter;
+use super::centroids;
 use super::format::{Header, OWN_CHECKSUMS, ROW_EXPIRES, ROW_HAS_TIME, ROW_HAS_VECTOR, Section};
 use super::lexical_writer::LexiconWriter;
 use super::passages::PassageLength;
@@ -33,7 +34,8 @@ pub fn write_segment(
     assert_input(input);
     let row_count = u32::try_from(rows.len())
         .map_err(|_| Error::limit(format!("segment of {} rows", rows.len())))?;
-    let directory = Directory::gather(rows)?;
+    let mut directory = Directory::gather(rows)?;
+    let centroids = centroids::measure(&mut directory.cells, rows, input.space)?;
     let info = Info {
         rows: row_count,
         ids: directory.id_range(),
@@ -55,6 +57,11 @@ pub fn write_segment(
     out.section(Section::Tombstones, &tombstones)?;
     if let Some(codec) = input.codec {
         out.section(Section::Codec, &tables::encode_codec(codec))?;
+    }
+    if !centroids.is_empty() {
+        out.begin(Section::Centroids, input.space.dimension as usize * 4, 0)?;
+        out.put(&centroids)?;
+        out.end()?;
     }
     write_ids(&mut out, &directory)?;
     write_heads(&mut out, rows)?;
@@ -128,6 +135,7 @@ impl Directory {
                     rows: row..row + 1,
                     min_time: head.time,
                     max_time: head.time,
+                    centroid: None,
                 }),
             }
         }
