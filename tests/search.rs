@@ -106,11 +106,13 @@ fn the_scan_by_codes_finds_what_the_exhaustive_scan_finds() {
     memory.add_many(turns(&mut random, 15_000, 300)).unwrap();
     check_recall(&memory, &mut random, |query| query);
     let explain = memory.search(Query::vector(random.vector())).unwrap().explain;
-    assert_eq!(explain.rows_by_code, 15_000);
+    // Random vectors lie in no clusters: hardly a cell can be passed over.
+    assert!((10_000..=15_000).contains(&explain.rows_by_code), "{}", explain.rows_by_code);
+    assert_eq!(explain.cells_visited + explain.cells_passed_over, explain.cells_scored);
     assert_eq!(explain.log_rows, 300);
     let reranked = explain.rows_exact - 300;
     assert!((400..=1000).contains(&reranked), "{reranked}");
-    assert_eq!(explain.rows_distinct(), 15_300);
+    assert_eq!(explain.rows_distinct(), explain.rows_by_code + 300);
     assert_eq!(explain.segments_visited, 3);
     assert!(explain.bytes_touched < 15_300 * 64 * 4 / 4, "{}", explain.bytes_touched);
     let exact = memory.search(Query::vector(random.vector()).exact(true)).unwrap().explain;
@@ -161,7 +163,8 @@ fn filters_hold_and_k_answers_come_whenever_k_rows_pass() {
     let none = memory.search(Query::vector(random.vector()).session("none")).unwrap();
     assert!(none.hits.is_empty());
     let late = memory.search(Query::vector(random.vector()).since(at(6000))).unwrap();
-    assert_eq!((late.explain.cells_visited, late.explain.cells_skipped), (0, 1));
+    assert_eq!(late.explain.cells_visited, 0);
+    assert!(late.explain.cells_skipped >= 1);
     assert_eq!(late.explain.segments_skipped, 1);
     check_recall(&memory, &mut random, |query| query.since(at(2000)).until(at(5000)));
 }

@@ -9,6 +9,7 @@ use crate::ids::EpisodeId;
 use crate::index::{IndexCache, UserRows};
 use crate::model::Episode;
 use crate::simd::Scored;
+use crate::storage::segment::unpacked;
 use crate::storage::{Direction, Part, Snapshot, Store};
 
 use super::by_words::{ByWords, Memory, SlotPools};
@@ -99,6 +100,7 @@ pub(crate) fn search(
 ) -> Result<Recall> {
     let mut search =
         Search { store, cache, user, watch: Stopwatch::start(), explain: Explain::default() };
+    let blocks_before = unpacked();
     let plan = Plan::new(query, store.space(), embedder, now)?;
     search.explain.micros.embed = search.watch.lap();
     let served = match &plan.step {
@@ -114,6 +116,7 @@ pub(crate) fn search(
     explain.micros.fetch += watch.lap();
     explain.bytes_touched += served.bytes;
     explain.unseen = served.unseen;
+    explain.blocks_read = unpacked() - blocks_before;
     explain.micros.total = watch.total();
     Ok(Recall { hits: served.hits, omitted: served.omitted, explain })
 }

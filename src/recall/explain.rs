@@ -23,6 +23,8 @@ pub struct Explain {
     pub terms: u64,
     /// Postings of those terms, one for each passage that holds one.
     pub postings: u64,
+    /// Blocks of text that were decompressed; those that a cache still holds are not.
+    pub blocks_read: u64,
     /// Ranked episodes beyond those that a token budget looks at.
     pub unseen: u64,
     /// Bytes of codes, vectors and texts that were read.
@@ -111,10 +113,20 @@ impl fmt::Display for Explain {
         )?;
         writeln!(
             f,
-            "cells: {} visited, {} skipped; segments: {} visited, {} skipped",
-            self.cells_visited, self.cells_skipped, self.segments_visited, self.segments_skipped
+            "cells: {} scored, {} visited ({} in doubt), {} passed over, {} skipped; segments: {} visited, {} skipped",
+            self.cells_scored,
+            self.cells_visited,
+            self.cells_widened,
+            self.cells_passed_over,
+            self.cells_skipped,
+            self.segments_visited,
+            self.segments_skipped
         )?;
-        writeln!(f, "words: {} terms known, {} postings", self.terms, self.postings)?;
+        writeln!(
+            f,
+            "words: {} terms known, {} postings; {} blocks of text read",
+            self.terms, self.postings, self.blocks_read
+        )?;
         if self.unseen > 0 {
             writeln!(f, "budget: {} ranked episodes not looked at", self.unseen)?;
         }

@@ -193,7 +193,6 @@ struct Decoder {
     /// The open segment and the block that `buffer` holds.
     holds: Option<BlockKey>,
     /// Blocks decompressed by this thread.
-    #[cfg(test)]
     unpacked: u64,
 }
 
@@ -202,7 +201,6 @@ thread_local! {
         decompressor: Decompressor::default(),
         buffer: Box::new([0; BLOCK_BYTES]),
         holds: None,
-        #[cfg(test)]
         unpacked: 0,
     });
 }
@@ -236,7 +234,6 @@ pub fn with_block<T>(
 }
 
 /// Blocks that this thread has decompressed.
-#[cfg(test)]
 pub fn unpacked() -> u64 {
     DECODER.with_borrow(|decoder| decoder.unpacked)
 }
@@ -252,10 +249,7 @@ pub fn check(entry: &BlockEntry, stored: &[u8]) -> Result<()> {
 
 fn unpack(decoder: &mut Decoder, entry: &BlockEntry, stored: &[u8]) -> Result<()> {
     check(entry, stored)?;
-    #[cfg(test)]
-    {
-        decoder.unpacked += 1;
-    }
+    decoder.unpacked += 1;
     let raw = &mut decoder.buffer[..entry.raw as usize];
     if entry.is_raw {
         raw.copy_from_slice(stored);

@@ -29,6 +29,7 @@ mod verify;
 mod verify_lexical;
 mod writer;
 
+pub use blocks::unpacked;
 pub use cache::TextCache;
 pub use format::{PASSAGE_LENGTH_BYTES, ROW_EXPIRES, ROW_HAS_TIME, ROW_HAS_VECTOR};
 pub use lexical_writer::invert;
