@@ -79,6 +79,12 @@ pub use serde_json::Value;
 pub use storage::Direction;
 pub use time::{Timestamp, Zone, ZonedTime};
 
+/// The distinct terms under which a search by words files `text`, ascending: words in their stems, without stop words;
+/// what holds digits or stands for a name or a path also as a whole. Cost: about a microsecond a word.
+pub fn terms(text: &str) -> Vec<String> {
+    analysis::query_terms(text).into_iter().map(|(term, _)| term).collect()
+}
+
 /// The README's example compiles.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -49,6 +49,8 @@ pub enum Command {
     Demo(Demo),
     /// Measure how well questions with known answers are answered.
     Eval(Eval),
+    /// Tell what choosing candidates loses on a user's own memory, against scoring every turn.
+    Audit(Audit),
     /// Create a database.
     Init(Init),
     /// Store one turn. Creates the database when there is none.
@@ -135,6 +137,72 @@ pub enum Evaluation {
     /// Store conversations, ask every question about them, and tell how many of the turns that hold the answer are
     /// among the first found.
     Retrieval(Retrieval),
+    /// Ask the same questions twice, choosing candidates and scoring every turn, and tell what choosing loses.
+    Routing(Routing),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = ROUTING_HELP)]
+pub struct Routing {
+    /// The folder with turns.jsonl and queries.jsonl, plain or gzip (.jsonl.gz).
+    #[arg(long, value_name = "DIR")]
+    pub data: PathBuf,
+    /// Put the caption of a picture behind the text, as [image: caption].
+    #[arg(long)]
+    pub captions: bool,
+    /// All conversations are one user's memory.
+    #[arg(long)]
+    pub pool: bool,
+    /// Turns that hold no answer, added to each memory up to --rows: a file as for import.
+    #[arg(long, value_name = "FILE")]
+    pub distractors: Option<PathBuf>,
+    /// Turns of each memory, at most, distractors included.
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    pub rows: usize,
+    /// Take every word out of a question that its gold turns hold. Questions without a word left are not asked.
+    #[arg(long, conflicts_with = "vectors")]
+    pub unsaid: bool,
+    /// Compare vectors alone.
+    #[arg(long)]
+    pub vectors: bool,
+    /// Turns above which candidates are chosen. Default: that of a search.
+    #[arg(long, value_name = "N")]
+    pub route_above: Option<u32>,
+}
+
+const ROUTING_HELP: &str = "\
+Turns and questions: as `loomdb eval retrieval --help` tells. A question is compared over its first 50
+answers.
+
+  exhaustive       every turn of the memory is scored; with --vectors, every vector is compared
+  loss_all@k       share of the questions with all gold turns among the first k: exhaustive less routed
+  overlap@10       share of the exhaustive first 10 that routing finds, mean; top20_found the same at 20
+  candidate_share  turns whose full vector was read, neighbours included, over the turns of the memory
+  bits_share       turns whose 1-bit code was read, over the turns of the memory
+  latency_us       of the searches that are compared: 50 answers each
+
+The database is made in the directory for temporary files and removed at the end.";
+
+#[derive(Debug, Args)]
+pub struct Audit {
+    #[command(flatten)]
+    pub database: Database,
+    /// Whose memory. Default: every user with more turns than are scored whole.
+    #[arg(long, short, value_name = "NAME")]
+    pub user: Option<OsString>,
+    /// Questions to ask, one a line: a text, or a JSON object with the field "question". Default: questions made
+    /// of stored turns, which themselves do not count as answers.
+    #[arg(long, value_name = "FILE")]
+    pub queries: Option<PathBuf>,
+    /// Stored turns of which questions are made, at most.
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub sample: usize,
+    /// Also try other lengths of the lexical list and numbers of cells.
+    #[arg(long)]
+    pub sweep: bool,
+    /// Turns above which candidates are chosen. Default: that of a search.
+    #[arg(long, value_name = "N")]
+    pub route_above: Option<u32>,
 }
 
 #[derive(Debug, Args)]

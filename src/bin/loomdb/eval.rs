@@ -7,6 +7,7 @@ mod data;
 mod metrics;
 mod plain;
 mod report;
+mod routing;
 mod run;
 
 use crate::args::{Eval, Evaluation};
@@ -19,6 +20,11 @@ pub fn eval(arguments: &Eval, output: &mut Output) -> Result<(), Failure> {
         Evaluation::Retrieval(retrieval) => {
             let set = data::read(&retrieval.data, retrieval.captions)?;
             let report = run::retrieval(&set, retrieval.compare)?;
+            output.answer(report.json(), || report.table())?;
+            Ok(())
+        }
+        Evaluation::Routing(arguments) => {
+            let report = routing::routing(arguments)?;
             output.answer(report.json(), || report.table())?;
             Ok(())
         }

@@ -3,6 +3,8 @@
 //! stdout is data, stderr is talk, exit codes follow the kinds of errors ([`failure`]).
 
 mod args;
+mod audit;
+mod contrast;
 mod database;
 mod demo;
 mod eval;
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command, output: &mut Output) -> Result<(), Failure> {
     match command {
+        Command::Audit(arguments) => audit::audit(&arguments, output),
         Command::Demo(arguments) => demo::demo(&arguments, output),
         Command::Eval(arguments) => eval::eval(&arguments, output),
         Command::Init(arguments) => maintain::init(&arguments, output),

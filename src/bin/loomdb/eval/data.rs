@@ -87,6 +87,22 @@ pub fn read(folder: &Path, captions: bool) -> Result<Set> {
     Ok(set)
 }
 
+/// Reads the turns of `path` as they follow one another, `most` at most.
+///
+/// # Errors
+/// As [`read`].
+pub fn turns_of(path: &Path, most: usize) -> Result<Vec<Item>> {
+    let mut clock = Clock::new(Zone::utc());
+    let mut items = Vec::new();
+    each_line(path, |map| {
+        if items.len() < most {
+            items.push(turns::turn(map, &mut clock, false)?);
+        }
+        Ok(())
+    })?;
+    Ok(items)
+}
+
 /// The file `name` in `folder`, plain or compressed.
 fn find(folder: &Path, name: &str) -> Result<PathBuf> {
     let plain = folder.join(format!("{name}.jsonl"));
