@@ -87,6 +87,8 @@ pub(super) struct Scan<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
     part: u32,
+    /// Which of the part's clusters.
+    number: u32,
     rows: u32,
     /// The mean of the cosines of its rows.
     pub cosine: f32,
@@ -134,23 +136,30 @@ impl<'a> Scan<'a> {
         for (part, rows) in (0..).zip(ground.parts) {
             match rows {
                 Part::Log { records } => scan.log(part, records, explain)?,
-                Part::Cell { segment, rows, centroid: Some(centroid), .. } if is_open => {
+                Part::Cell { segment, clusters: (first, clusters), .. }
+                    if is_open
+                        && !clusters.is_empty()
+                        && has_codes(segment, ground.snapshot.codec()) =>
+                {
                     scan.segments.insert(segment.id());
-                    let mean = segment.centroid(*centroid)?;
-                    scan.waiting.push(Waiting {
-                        part,
-                        rows: rows.len() as u32,
-                        cosine: centroid_cosine(ground.query, mean),
-                        radius: centroid.radius,
-                    });
+                    for (number, cluster) in (*first..).zip(*clusters) {
+                        scan.waiting.push(Waiting {
+                            part,
+                            number: number - first,
+                            rows: cluster.entries.end - cluster.entries.start,
+                            cosine: centroid_cosine(ground.query, segment.centroid(number)?),
+                            radius: cluster.radius,
+                        });
+                    }
                 }
                 Part::Cell { .. } => scan.cell(part, explain)?,
             }
         }
         explain.cells_scored += scan.waiting.len() as u64;
         explain.bytes_touched += (scan.waiting.len() * ground.query.len() * 4) as u64;
-        scan.waiting
-            .sort_unstable_by(|a, b| a.cosine.total_cmp(&b.cosine).then(b.part.cmp(&a.part)));
+        scan.waiting.sort_unstable_by(|a, b| {
+            a.cosine.total_cmp(&b.cosine).then((b.part, b.number).cmp(&(a.part, a.number)))
+        });
         Ok(scan)
     }
 
@@ -160,8 +169,8 @@ impl<'a> Scan<'a> {
     /// `Corrupt`, `Io`.
     pub fn nearest(&mut self, count: usize, explain: &mut Explain) -> Result<()> {
         for _ in 0..count {
-            let Some(cell) = self.waiting.pop() else { break };
-            self.cell(cell.part, explain)?;
+            let Some(cluster) = self.waiting.pop() else { break };
+            self.cluster(&cluster, explain)?;
         }
         Ok(())
     }
@@ -178,8 +187,8 @@ impl<'a> Scan<'a> {
         let (wanted, left) = self.waiting.iter().partition(|cell| wanted(cell));
         self.waiting = left;
         let wanted: Vec<Waiting> = wanted;
-        for cell in wanted.iter().rev() {
-            self.cell(cell.part, explain)?;
+        for cluster in wanted.iter().rev() {
+            self.cluster(cluster, explain)?;
         }
         explain.cells_widened += wanted.len() as u64;
         Ok(wanted.len())
@@ -221,9 +230,9 @@ impl<'a> Scan<'a> {
     }
 
     fn cell(&mut self, part: u32, explain: &mut Explain) -> Result<()> {
-        let Part::Cell { segment, rows, times, dead, centroid } = &self.ground.parts[part as usize]
+        let Part::Cell { segment, rows, times, dead, .. } = &self.ground.parts[part as usize]
         else {
-            unreachable!("only cells are put off");
+            unreachable!("a part with rows of a segment");
         };
         self.segments.insert(segment.id());
         if !self.ground.filter.may_pass(*times) {
@@ -234,12 +243,46 @@ impl<'a> Scan<'a> {
         self.segments_visited.insert(segment.id());
         let cell = Cell { segment, rows: rows.clone(), dead, part };
         let has_codes = has_codes(segment, self.ground.snapshot.codec());
-        // Of a cell with a centroid many are passed over: full vectors of the others would be read for nothing.
-        if !has_codes || (rows.len() < EXACT_SCAN_ROWS_MAX && centroid.is_none()) {
+        if !has_codes || rows.len() < EXACT_SCAN_ROWS_MAX {
             self.cell_exactly(&cell, explain)
         } else {
             self.cell_by_codes(&cell, explain)
         }
+    }
+
+    /// Estimates every row of a cluster by its code. There are no filters but life and expiry.
+    fn cluster(&mut self, waiting: &Waiting, explain: &mut Explain) -> Result<()> {
+        let part = waiting.part;
+        let Part::Cell { segment, rows, dead, clusters, .. } = &self.ground.parts[part as usize]
+        else {
+            unreachable!("a part with clusters");
+        };
+        let Some(query) = &self.codes else { unreachable!("clusters come with codes") };
+        explain.cells_visited += 1;
+        self.segments_visited.insert(segment.id());
+        let entries = clusters.1[waiting.number as usize].entries.clone();
+        let members = segment.cluster_rows(entries.clone())?;
+        let (codes, factors) = segment.cluster_codes(entries)?;
+        let live = self.ground.filter.cell(segment, dead, rows.clone())?;
+        let flags = segment.flags_column(rows.clone())?;
+        let mut is_foreign = false;
+        query.select(codes, factors, &mut self.by_code, |entry| {
+            let row = u32::from_le_bytes(members[entry]);
+            if !rows.contains(&row) {
+                is_foreign = true;
+                return None;
+            }
+            let index = (row - rows.start) as usize;
+            let passes = flags[index] & ROW_HAS_VECTOR != 0 && live.passes(index, flags[index]);
+            passes.then_some((u64::from(part), row))
+        });
+        if is_foreign {
+            return Err(Error::corrupt("cluster holds a row that is not its user's")
+                .in_file(segment.path()));
+        }
+        explain.rows_by_code += members.len() as u64;
+        explain.bytes_touched += (codes.len() + size_of_val(factors)) as u64;
+        Ok(())
     }
 }
 

@@ -21,40 +21,30 @@ const SAMPLE_ROWS: usize = 64;
 /// Rounds in which it learns. A stated guess: the assignment of a sample changes little after that.
 const ROUNDS: usize = 8;
 
-/// The cluster of each row, counted from 1 for each user and kind; 0 for rows without a vector and for users with few.
+/// The rows of `range`, which are one user's, in clusters; those without a vector are in none. Empty when there are too few
+/// to be worth it.
 ///
 /// # Errors
 /// What `rows` answers.
-pub fn clusters(rows: &dyn RowSource, space: &VectorSpace) -> Result<Vec<u32>> {
-    let mut clusters = vec![0; rows.len()];
-    let mut start = 0;
-    while start < rows.len() {
-        let first = rows.head(start)?;
-        let mut end = start;
-        let mut members = Vec::new();
-        while end < rows.len() {
-            let head = rows.head(end)?;
-            if (head.user, head.kind) != (first.user, first.kind) {
-                break;
-            }
-            members.extend(head.has_vector.then_some(end as u32));
-            end += 1;
+pub fn clusters(
+    rows: &dyn RowSource,
+    range: Range<u32>,
+    space: &VectorSpace,
+) -> Result<Vec<Vec<u32>>> {
+    let mut members = Vec::new();
+    for row in range {
+        members.extend(rows.head(row as usize)?.has_vector.then_some(row));
+    }
+    if members.len() < CLUSTERED_ROWS_MIN {
+        return Ok(Vec::new());
+    }
+    let vectors = Vectors { rows, space };
+    let (mut clusters, mut waiting) = (Vec::new(), vec![members]);
+    while let Some(members) = waiting.pop() {
+        match split(&vectors, &members)? {
+            Some(children) => waiting.extend(children.into_iter().rev()),
+            None => clusters.push(members),
         }
-        if members.len() >= CLUSTERED_ROWS_MIN {
-            let vectors = Vectors { rows, space };
-            let mut next = 1;
-            let mut waiting = vec![members];
-            while let Some(members) = waiting.pop() {
-                match split(&vectors, &members)? {
-                    Some(children) => waiting.extend(children.into_iter().rev()),
-                    None => {
-                        members.iter().for_each(|row| clusters[*row as usize] = next);
-                        next += 1;
-                    }
-                }
-            }
-        }
-        start = end;
     }
     Ok(clusters)
 }

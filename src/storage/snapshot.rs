@@ -12,7 +12,7 @@ use crate::simd::codec::Codec;
 use super::catalog::{CatalogRead, CatalogView, SessionEntry};
 use super::dead::DeadRows;
 use super::pending::{Pending, UserPending, entry_of};
-use super::segment::{Centroid, Counts, Segment};
+use super::segment::{Cluster, Counts, Segment};
 use super::view::{SegmentView, View};
 
 /// Catalog rows read at once by a listing.
@@ -41,8 +41,9 @@ pub enum Part<'a> {
         rows: Range<u32>,
         times: (i64, i64),
         dead: Arc<DeadRows>,
-        /// Where the cell's vectors lie; none for rows that are in no cluster.
-        centroid: Option<Centroid>,
+        /// The same rows by meaning, but for those without a vector, with the number of the first cluster; empty where
+        /// there are few.
+        clusters: (u32, &'a [Cluster]),
     },
     /// Live rows that are in the logs only.
     Log { records: Vec<Arc<Record>> },
@@ -400,13 +401,18 @@ impl Snapshot {
             let segments = &self.view.base.segments;
             let dead = self.view.masks.of(segments, self.pending().ends())?;
             for (view, dead) in segments.iter().zip(dead) {
-                for cell in view.segment.cells_of(number, RowKind::Episode) {
+                let cells = view.segment.cells_of(number, RowKind::Episode);
+                for cell in cells {
+                    let clusters = match cells.len() {
+                        1 => view.segment.clusters_of(number, RowKind::Episode),
+                        _ => (0, &[][..]),
+                    };
                     parts.push(Part::Cell {
                         segment: &view.segment,
                         rows: cell.rows.clone(),
                         times: (cell.min_time, cell.max_time),
                         dead: dead.clone(),
-                        centroid: cell.centroid,
+                        clusters,
                     });
                 }
             }

@@ -117,8 +117,7 @@ impl Shared {
     fn write_and_publish(&self, before: &Snapshot, ops: Vec<Op>, last: LogId) -> Result<()> {
         let bundle = &self.follower.bundle;
         let base = &before.view().base;
-        let mut plan = Plan::new(before, ops)?;
-        plan.cluster(&self.space)?;
+        let plan = Plan::new(before, ops)?;
         let rows = LogRows::new(&plan);
         let fresh = match base.codec {
             Some(_) => None,

@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::ids::{EpisodeId, SegmentId, SessionNumber, UserNumber};
-use crate::model::{RowKind, RowTerms, VectorSpace};
+use crate::model::{RowKind, RowTerms};
 use crate::simd::codec::Codec;
 use crate::storage::catalog::{CatalogView, SessionEntry};
-use crate::storage::clusters::clusters;
 use crate::storage::log::frame::counts_of;
 use crate::storage::log::{EndFrame, Op, RowFrame};
 use crate::storage::pending::entry_of;
@@ -44,8 +43,6 @@ pub struct PlanRow {
     pub frame: RowFrame,
     pub user: UserNumber,
     pub session: SessionNumber,
-    /// See [`RowHead::cluster`]; 0 until [`Plan::cluster`].
-    pub cluster: u32,
     /// No log ends it: the catalog's indexes list it.
     pub live: bool,
 }
@@ -98,29 +95,11 @@ impl Plan {
         for end in ends {
             plan.take_end(&mut names, end, &stored)?;
         }
-        plan.sort_rows();
+        plan.rows.sort_by_key(|row| {
+            (row.user, RowKind::Episode, row.frame.record.id, row.frame.record.version)
+        });
         plan.tombstones.sort_by_key(|tombstone| (tombstone.id, tombstone.version));
         Ok(plan)
-    }
-
-    fn sort_rows(&mut self) {
-        self.rows.sort_by_key(|row| {
-            let record = &row.frame.record;
-            (row.user, RowKind::Episode, row.cluster, record.id, record.version)
-        });
-    }
-
-    /// Gathers the rows into clusters by meaning.
-    ///
-    /// # Errors
-    /// `Corrupt`, `Io`.
-    pub fn cluster(&mut self, space: &VectorSpace) -> Result<()> {
-        let clusters = clusters(&LogRows::new(self), space)?;
-        for (row, cluster) in self.rows.iter_mut().zip(clusters) {
-            row.cluster = cluster;
-        }
-        self.sort_rows();
-        Ok(())
     }
 
     fn take_row(
@@ -143,7 +122,7 @@ impl Plan {
         };
         self.users.entry(user).or_insert_with(|| record.user.clone());
         let live = !ended.contains(&(record.id, record.version));
-        self.rows.push(PlanRow { user, session, cluster: 0, live, frame });
+        self.rows.push(PlanRow { user, session, live, frame });
         Ok(())
     }
 
@@ -285,7 +264,7 @@ impl RowSource for LogRows<'_> {
             version: record.version,
             kind: RowKind::Episode,
             user: row.user,
-            cluster: row.cluster,
+            cluster: 0,
             session: row.session,
             ordinal: record.ordinal,
             time: record.time,

@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::ids::{EpisodeId, LogId, SegmentId, SessionNumber, UserNumber};
-use crate::model::{RowKind, VectorSpace};
+use crate::model::RowKind;
 use crate::simd::codec::Codec;
 use crate::storage::catalog::CatalogView;
-use crate::storage::clusters::clusters;
 use crate::storage::segment::{PassageLength, PutTerm, RowHead, RowSource, Segment, Tombstone};
 use crate::storage::snapshot::Snapshot;
 
@@ -80,21 +79,10 @@ impl<'a> MergedRows<'a> {
         }
         let dropped = std::mem::take(&mut merged.dropped);
         merged.rows.retain(|row| !dropped.contains(&row.id));
-        merged.cluster(&base.meta.space)?;
+        merged.rows.sort_unstable();
         merged.keep_tombstones(before, inputs, &dropped)?;
         merged.dropped = dropped;
         Ok(merged)
-    }
-
-    /// Gathers the rows into clusters anew, by meaning, and puts them in order.
-    fn cluster(&mut self, space: &VectorSpace) -> Result<()> {
-        self.rows.iter_mut().for_each(|row| row.cluster = 0);
-        self.rows.sort_unstable();
-        for (row, cluster) in clusters(self, space)?.into_iter().enumerate() {
-            self.rows[row].cluster = cluster;
-        }
-        self.rows.sort_unstable();
-        Ok(())
     }
 
     /// Keeps the tombstones of episodes that still have a row somewhere.
@@ -198,9 +186,8 @@ impl RowSource for MergedRows<'_> {
     }
 
     fn head(&self, row: usize) -> Result<RowHead> {
-        let cluster = self.rows[row].cluster;
         let (segment, row) = self.at(row);
-        Ok(RowHead { cluster, ..segment.head(row)? })
+        segment.head(row)
     }
 
     fn vector(&self, row: usize, out: &mut Vec<u8>) -> Result<()> {

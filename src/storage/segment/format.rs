@@ -45,6 +45,8 @@ pub const OWN_CHECKSUMS: u16 = 1;
 
 /// Bytes of one cell in the cell directory.
 pub const CELL_BYTES: usize = 64;
+/// Bytes of one entry of the directory of clusters.
+pub const CLUSTER_BYTES: usize = 48;
 /// Bytes of one tombstone.
 pub const TOMBSTONE_BYTES: usize = 72;
 /// Bytes of one entry of the block table.
@@ -104,7 +106,6 @@ sections! {
     Names = 3, 0, "names";
     Tombstones = 4, 72, "tombstones";
     Codec = 5, 0, "codec";
-    Centroids = 6, 0, "centroids";
     Ids = 16, 8, "ids";
     Versions = 17, 4, "versions";
     SortedIds = 18, 8, "sorted ids";
@@ -124,6 +125,11 @@ sections! {
     Codes = 32, 0, "codes";
     Factors = 33, 4, "factors";
     Vectors = 34, 0, "vectors";
+    Clusters = 6, 48, "clusters";
+    Centroids = 36, 0, "centroids";
+    ClusterRows = 37, 4, "cluster rows";
+    ClusterCodes = 38, 0, "cluster codes";
+    ClusterFactors = 39, 4, "cluster factors";
     TextBlocks = 40, 0, "text blocks";
     BlockTable = 41, 24, "block table";
     BodyPlaces = 42, 12, "body places";
@@ -135,7 +141,17 @@ sections! {
     Terms = 54, 0, "terms";
 }
 
+/// The sections that come with clusters, all or none.
+pub const CLUSTER_SECTIONS: [Section; 5] = [
+    Section::Clusters,
+    Section::Centroids,
+    Section::ClusterRows,
+    Section::ClusterCodes,
+    Section::ClusterFactors,
+];
+
 const _: () = assert!(Section::Cells.item_bytes() == CELL_BYTES);
+const _: () = assert!(Section::Clusters.item_bytes() == CLUSTER_BYTES);
 const _: () = assert!(Section::Tombstones.item_bytes() == TOMBSTONE_BYTES);
 const _: () = assert!(Section::BlockTable.item_bytes() == BLOCK_ENTRY_BYTES);
 const _: () = assert!(Section::BodyPlaces.item_bytes() == PLACE_BYTES);
@@ -152,7 +168,8 @@ impl Section {
 
     /// Whether every segment has the section. The others come with codes or clusters.
     pub fn is_required(self) -> bool {
-        !matches!(self, Section::Codec | Section::Codes | Section::Factors | Section::Centroids)
+        let of_codes = matches!(self, Section::Codec | Section::Codes | Section::Factors);
+        !of_codes && !CLUSTER_SECTIONS.contains(&self)
     }
 }
 

@@ -6,7 +6,7 @@
 mod blocks;
 mod bodies;
 mod cache;
-mod centroids;
+mod clusters;
 mod columns;
 #[cfg(any(test, feature = "internals"))]
 pub mod example;
@@ -26,11 +26,13 @@ mod tables;
 #[cfg(test)]
 mod tests;
 mod verify;
+mod verify_clusters;
 mod verify_lexical;
 mod writer;
 
 pub use blocks::unpacked;
 pub use cache::TextCache;
+pub use clusters::Cluster;
 pub use format::{PASSAGE_LENGTH_BYTES, ROW_EXPIRES, ROW_HAS_TIME, ROW_HAS_VECTOR};
 pub use lexical_writer::invert;
 pub use lexicon::{Lexicon, Terms};
@@ -58,7 +60,7 @@ pub struct RowHead {
     pub version: u32,
     pub kind: RowKind,
     pub user: UserNumber,
-    /// The cluster that the row belongs to, of this segment and user alone; 0: none.
+    /// The cluster that the row belongs to; 0 until cells are clustered.
     pub cluster: u32,
     pub session: SessionNumber,
     pub ordinal: u64,
@@ -161,7 +163,7 @@ pub struct SegmentSummary {
 }
 
 /// A contiguous run of rows of one user, kind and cluster.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cell {
     pub user: UserNumber,
     pub kind: RowKind,
@@ -170,17 +172,6 @@ pub struct Cell {
     /// Smallest and largest time of the rows.
     pub min_time: i64,
     pub max_time: i64,
-    /// The mean of the rows' vectors; none for the cluster 0.
-    pub centroid: Option<Centroid>,
-}
-
-/// Where a cell's vectors lie.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Centroid {
-    /// The number of the mean among the segment's centroids.
-    pub number: u32,
-    /// Root of the mean squared distance of the rows' vectors from it.
-    pub radius: f32,
 }
 
 impl Counts {

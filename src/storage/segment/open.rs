@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::clusters;
 use super::columns::Columns;
 use super::format::{self, CELL_BYTES, Footer, Header, OWN_CHECKSUMS, Section};
 use super::reader::Segment;
@@ -40,22 +41,22 @@ impl Segment {
             columns.require(*section)?;
         }
         let info = columns.decode(Section::Info, Info::decode)?;
-        let centroid_bytes = info.space.dimension as usize * size_of::<f32>();
-        let centroids = columns.place(Section::Centroids).map_or(0, |place| place.len);
-        let centroids = u32::try_from(centroids / centroid_bytes as u64).unwrap_or(u32::MAX);
         let cells = columns.decode(Section::Cells, |bytes, at| {
             if !bytes.len().is_multiple_of(CELL_BYTES) {
                 return Err(Error::corrupt("segment cell directory length").at_byte(at));
             }
-            tables::decode_cells(bytes, at, info.rows, centroids)
+            tables::decode_cells(bytes, at, info.rows)
         })?;
         let code_bytes = read_code_bytes(&columns, &info)?;
         let vector_bytes = info.space.vector_bytes();
+        let centroid_bytes = info.space.dimension as usize * size_of::<f32>();
         check_lengths(&columns, info.rows, code_bytes, vector_bytes, centroid_bytes)?;
+        let clusters = clusters::open(&columns, code_bytes, centroid_bytes)?;
         Ok(Segment {
             columns,
             info,
             cells,
+            clusters,
             code_bytes,
             vector_bytes,
             id: SegmentId::new(header.segment),
@@ -130,7 +131,7 @@ fn check_lengths(
         let known = Section::ALL.iter().find(|section| **section as u16 == entry.kind);
         let Some(section) = known else { continue };
         let width = match section {
-            Section::Codes => code_bytes.unwrap_or(0),
+            Section::Codes | Section::ClusterCodes => code_bytes.unwrap_or(0),
             Section::Vectors => vector_bytes,
             Section::Centroids => centroid_bytes,
             _ => section.item_bytes(),

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use super::cache::TextCache;
+use super::clusters::Cluster;
 use super::columns::Columns;
 use super::format::{ROW_HAS_VECTOR, Section};
 use super::speakers::Speakers;
@@ -23,6 +24,7 @@ pub struct Segment {
     pub(super) columns: Columns,
     pub(super) info: Info,
     pub(super) cells: Vec<Cell>,
+    pub(super) clusters: Vec<Cluster>,
     /// Bytes of one code; `None` when the segment has no codes.
     pub(super) code_bytes: Option<usize>,
     pub(super) vector_bytes: usize,

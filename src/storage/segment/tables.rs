@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::format::{CELL_BYTES, Input, TOMBSTONE_BYTES};
-use super::{Cell, Centroid, Counts, SegmentInput, Tombstone};
+use super::{Cell, Counts, SegmentInput, Tombstone};
 use crate::error::Result;
 use crate::ids::{EpisodeId, LogId, SegmentId, SessionNumber, UserNumber};
 use crate::model::{RowKind, VectorSpace};
@@ -96,18 +96,15 @@ pub fn encode_cell(cell: &Cell, out: &mut Vec<u8>) {
     out.extend((cell.rows.end - cell.rows.start).to_le_bytes());
     out.extend(cell.min_time.to_le_bytes());
     out.extend(cell.max_time.to_le_bytes());
-    out.extend(cell.centroid.map_or(0, |centroid| centroid.number + 1).to_le_bytes());
-    out.extend(cell.centroid.map_or(0.0, |centroid| centroid.radius).to_le_bytes());
-    // Reserved: dominant tags.
-    out.extend([0; 16]);
+    // Reserved: centroid, radius, dominant tags.
+    out.extend([0; 24]);
 }
 
 /// Reads the cell directory: cells in strictly ascending order of (user, kind, cluster) that tile `0..rows`.
-/// `centroids`: how many the segment has; the cells of other clusters than 0 name them in turn.
-pub fn decode_cells(bytes: &[u8], offset: u64, rows: u32, centroids: u32) -> Result<Vec<Cell>> {
+pub fn decode_cells(bytes: &[u8], offset: u64, rows: u32) -> Result<Vec<Cell>> {
     let mut input = Input::new(bytes, offset, "cell directory");
     let mut cells: Vec<Cell> = Vec::with_capacity(bytes.len() / CELL_BYTES);
-    let (mut next_row, mut next_centroid) = (0u32, 0u32);
+    let mut next_row = 0u32;
     while input.left() > 0 {
         let user = UserNumber::new(input.u64()?);
         let kind = RowKind::from_number(input.u8()?)
@@ -116,17 +113,7 @@ pub fn decode_cells(bytes: &[u8], offset: u64, rows: u32, centroids: u32) -> Res
         let cluster = input.u32()?;
         let (first, count) = (input.u32()?, input.u32()?);
         let (min_time, max_time) = (input.i64()?, input.i64()?);
-        let (number, radius) = (input.u32()?, input.f32()?);
-        input.take(16)?;
-        let centroid = number.checked_sub(1).map(|number| Centroid { number, radius });
-        if centroid.is_some() != (cluster != 0)
-            || centroid.is_some_and(|it| {
-                it.number != next_centroid || !(0.0..=f32::MAX).contains(&it.radius)
-            })
-        {
-            return Err(input.corrupt("holds a cell without its centroid"));
-        }
-        next_centroid += u32::from(centroid.is_some());
+        input.take(24)?;
         let end = first.checked_add(count).filter(|end| *end <= rows && count > 0);
         let (Some(end), true) = (end, first == next_row) else {
             return Err(input.corrupt("does not cover each row once"));
@@ -140,13 +127,10 @@ pub fn decode_cells(bytes: &[u8], offset: u64, rows: u32, centroids: u32) -> Res
             return Err(input.corrupt("is not in order"));
         }
         next_row = end;
-        cells.push(Cell { user, kind, cluster, rows: first..end, min_time, max_time, centroid });
+        cells.push(Cell { user, kind, cluster, rows: first..end, min_time, max_time });
     }
     if next_row != rows {
         return Err(input.corrupt("does not cover each row once"));
-    }
-    if next_centroid != centroids {
-        return Err(input.corrupt("does not name each centroid once"));
     }
     Ok(cells)
 }

@@ -63,6 +63,7 @@ impl Segment {
             }
             self.verify_expiries(&mut findings);
             self.verify_vectors(&mut findings);
+            self.verify_clusters(&mut findings);
             self.verify_bodies(&mut findings);
             self.verify_lexical(&mut findings);
         }

@@ -1,11 +1,11 @@
 //! Writes a segment, column by column, front to back.
 //!
 //! Invariants: the file is written once, in order, and never read; memory holds one buffer, of the rows only ids,
-//! versions, factors, speakers and places (about 40 bytes a row), and of the lexicons the terms and one user's lists at
-//! most. Equal input gives equal bytes. The caller syncs and renames.
+//! versions, codes, speakers and places (about 40 bytes a row and a bit a dimension), and of the lexicons the terms and one
+//! user's lists at most. Equal input gives equal bytes. The caller syncs and renames.
 
 use super::blocks::BlockWriter;
-use super::centroids;
+use super::clusters;
 use super::format::{Header, OWN_CHECKSUMS, ROW_EXPIRES, ROW_HAS_TIME, ROW_HAS_VECTOR, Section};
 use super::lexical_writer::LexiconWriter;
 use super::passages::PassageLength;
@@ -34,8 +34,7 @@ pub fn write_segment(
     assert_input(input);
     let row_count = u32::try_from(rows.len())
         .map_err(|_| Error::limit(format!("segment of {} rows", rows.len())))?;
-    let mut directory = Directory::gather(rows)?;
-    let centroids = centroids::measure(&mut directory.cells, rows, input.space)?;
+    let directory = Directory::gather(rows)?;
     let info = Info {
         rows: row_count,
         ids: directory.id_range(),
@@ -58,19 +57,19 @@ pub fn write_segment(
     if let Some(codec) = input.codec {
         out.section(Section::Codec, &tables::encode_codec(codec))?;
     }
-    if !centroids.is_empty() {
-        out.begin(Section::Centroids, input.space.dimension as usize * 4, 0)?;
-        out.put(&centroids)?;
-        out.end()?;
-    }
     write_ids(&mut out, &directory)?;
     write_heads(&mut out, rows)?;
     let speakers = SpeakerColumn::gather(rows, |row| Ok(rows.head(row)?.user))?;
     out.column(Section::Speakers, speakers.numbers.iter().map(|number| Ok(number.to_le_bytes())))?;
-    if let Some(codec) = input.codec {
-        write_codes(&mut out, input, codec, rows)?;
-    }
+    let codes = match input.codec {
+        Some(codec) => write_codes(&mut out, input, codec, rows)?,
+        None => Codes::default(),
+    };
     write_vectors(&mut out, input, rows)?;
+    if input.codec.is_some() {
+        clusters::write(&mut out, &directory.cells, rows, input.space, &codes)?;
+    }
+    drop(codes);
     write_bodies(&mut out, rows)?;
     write_terms(&mut out, &directory.cells, rows, &speakers.table)?;
 
@@ -135,7 +134,6 @@ impl Directory {
                     rows: row..row + 1,
                     min_time: head.time,
                     max_time: head.time,
-                    centroid: None,
                 }),
             }
         }
@@ -202,18 +200,26 @@ fn write_head<const W: usize>(
     out.column(section, (0..rows.len()).map(|row| Ok(field(&rows.head(row)?))))
 }
 
+/// The codes of all rows, which their clusters repeat in another order.
+#[derive(Default)]
+pub(super) struct Codes {
+    pub code_bytes: usize,
+    pub codes: Vec<u8>,
+    pub factors: Vec<f32>,
+}
+
 fn write_codes(
     out: &mut SectionWriter<'_>,
     input: &SegmentInput<'_>,
     codec: &Codec,
     rows: &dyn RowSource,
-) -> Result<()> {
+) -> Result<Codes> {
     let code_bytes = codec.code_bytes();
     assert!(
         codec.dimension() == input.space.dimension as usize && code_bytes <= CODE_BYTES_MAX,
         "the codec is made for the vector space"
     );
-    let mut factors = Vec::with_capacity(rows.len());
+    let mut codes = Codes { code_bytes, ..Codes::default() };
     let (mut code, mut stored, mut values) = (Vec::new(), Vec::new(), Vec::new());
     out.begin(Section::Codes, code_bytes, 0)?;
     for row in 0..rows.len() {
@@ -234,10 +240,12 @@ fn write_codes(
         }
         code.resize(code_bytes, 0);
         out.put(&code)?;
-        factors.push(factor);
+        codes.codes.extend_from_slice(&code);
+        codes.factors.push(factor);
     }
     out.end()?;
-    out.column(Section::Factors, factors.iter().map(|factor| Ok(factor.to_le_bytes())))
+    out.column(Section::Factors, codes.factors.iter().map(|factor| Ok(factor.to_le_bytes())))?;
+    Ok(codes)
 }
 
 fn write_vectors(
