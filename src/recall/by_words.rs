@@ -114,21 +114,21 @@ impl<'a, 's> ByWords<'a, 's> {
         let ground = Ground { snapshot, parts, query: vector, space, filter: &row_filter };
         let mut scan = Scan::begin(ground, options.code_rows.max(2 * depth), depth, explain)?;
         scan.nearest(options.cells, explain)?;
+        let mut weighed = routed::weigh(&mut self.exact, &list, &scan.found(), parts)?;
         if options.widen && !scan.waiting().is_empty() {
             let has_words = self.exact.scorer.lexical.rough().len() >= CONFIDENT_ROWS;
-            let bar = match has_words {
-                true => routed::bar(&mut self.exact, &list, &scan.found(), parts)?,
-                false => None,
-            };
+            let bar = weighed.bar.filter(|_| has_words);
             let weight = self.memory.words.weights.vector;
             let is_able =
                 |cell: &Waiting| bar.is_none_or(|bar| list.next + weight * cell.cosine > bar);
-            scan.widen(is_able, explain)?;
+            if scan.widen(is_able, explain)? > 0 {
+                weighed = routed::weigh(&mut self.exact, &list, &scan.found(), parts)?;
+            }
         }
-        let nearest = scan.end(explain);
+        scan.end(explain);
         explain.micros.scan += watch.lap();
 
-        let chosen = routed::choose(&mut self.exact, list, &nearest, parts);
+        let chosen = routed::choose(weighed, depth);
         if plan.list_candidates {
             let ids = chosen.iter().map(|row| EpisodeId::new(rows.id(*row)));
             explain.candidates = Some(ids.collect());
