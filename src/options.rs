@@ -230,3 +230,8 @@ pub const FIRST_CELLS_SHARE: usize = 16;
 pub const CANDIDATE_ROWS_MIN: usize = 300;
 /// The same for each answer asked for.
 pub const CANDIDATE_ROWS_PER_HIT: usize = 8;
+/// How many times as many of the rows best by codes are looked at when a search was not sure and scanned further cells.
+pub const WIDENED_LIST_TIMES: usize = 3;
+/// Share of the question that the best row covers with its words, roughly, below which words are too few to go by. Of the
+/// signals tried coverage tells best whether routing misses (recall pipeline, section 7).
+pub const CONFIDENT_COVERAGE: f32 = 0.3;

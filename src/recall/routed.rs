@@ -23,6 +23,8 @@ use super::slots::ROWS_AHEAD;
 pub(super) struct LexicalList {
     /// Ascending.
     pub rows: Vec<u32>,
+    /// The best lexical score, roughly: how much of the question a row covers.
+    pub best: f32,
     /// The lexical score that no other row is above, roughly.
     pub next: f32,
 }
@@ -227,6 +229,7 @@ pub(super) fn by_words(exact: &Exact<'_, '_>, most: usize, filter: &impl Admit) 
     } else {
         0.0
     };
+    let best = sums.iter().map(|candidate| candidate.score).fold(0.0, f32::max);
     for at in 0..pool.len() {
         if let Some(ahead) = pool.get(at + ROWS_AHEAD) {
             rows.expect_words(ahead.row);
@@ -238,7 +241,7 @@ pub(super) fn by_words(exact: &Exact<'_, '_>, most: usize, filter: &impl Admit) 
     let mut rows: Vec<u32> = pool.into_iter().map(|candidate| candidate.row).collect();
     rows.sort_unstable();
     rows.dedup();
-    LexicalList { rows, next: lexical.share_of(next) }
+    LexicalList { rows, best: lexical.share_of(best), next: lexical.share_of(next) }
 }
 
 fn keep_best(candidates: &mut Vec<Candidate>, most: usize) {
