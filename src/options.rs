@@ -234,4 +234,4 @@ pub const CANDIDATE_ROWS_PER_HIT: usize = 8;
 pub const WIDENED_LIST_TIMES: usize = 3;
 /// Share of the question that the best row covers with its words, roughly, below which words are too few to go by. Of the
 /// signals tried coverage tells best whether routing misses (recall pipeline, section 7).
-pub const CONFIDENT_COVERAGE: f32 = 0.3;
+pub const CONFIDENT_COVERAGE: f32 = 0.4;

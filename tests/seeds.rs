@@ -495,6 +495,7 @@ fn segment(count: usize, dimension: usize) -> Vec<u8> {
         database: bodies::DATABASE,
         space: &space,
         codec: (count > 1).then_some(&codec),
+        clustered_from: 8,
         logs: (LogId::new(3), LogId::new(5)),
         replaces: vec![SegmentId::new(7)],
         users: users.collect(),

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use crate::error::Result;
 use crate::model::{VectorSpace, unpack_vector};
-use crate::options::{CELL_ROWS, CELL_ROWS_MAX, CELL_ROWS_MIN, CLUSTERED_ROWS_MIN};
+use crate::options::{CELL_ROWS, CELL_ROWS_MAX, CELL_ROWS_MIN};
 use crate::simd;
 
 use super::segment::RowSource;
@@ -21,8 +21,8 @@ const SAMPLE_ROWS: usize = 64;
 /// Rounds in which it learns. A stated guess: the assignment of a sample changes little after that.
 const ROUNDS: usize = 8;
 
-/// The rows of `range`, which are one user's, in clusters; those without a vector are in none. Empty when there are too few
-/// to be worth it.
+/// The rows of `range`, which are one user's, in clusters; those without a vector are in none. Empty for fewer than
+/// `least` rows.
 ///
 /// # Errors
 /// What `rows` answers.
@@ -30,12 +30,13 @@ pub fn clusters(
     rows: &dyn RowSource,
     range: Range<u32>,
     space: &VectorSpace,
+    least: usize,
 ) -> Result<Vec<Vec<u32>>> {
     let mut members = Vec::new();
     for row in range {
         members.extend(rows.head(row as usize)?.has_vector.then_some(row));
     }
-    if members.len() < CLUSTERED_ROWS_MIN {
+    if members.len() < least.max(1) {
         return Ok(Vec::new());
     }
     let vectors = Vectors { rows, space };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::ids::{LogId, SegmentId, SessionNumber, UserNumber};
 use crate::model::{VectorSpace, unpack_vector};
-use crate::options::CODEC_SAMPLE_MIN;
+use crate::options::{CLUSTERED_ROWS_MIN, CODEC_SAMPLE_MIN};
 use crate::simd::codec::Codec;
 
 use super::bundle::Bundle;
@@ -42,6 +42,7 @@ impl Shared {
             database: self.follower.database,
             space: &self.space,
             codec: draft.codec,
+            clustered_from: CLUSTERED_ROWS_MIN,
             logs: draft.logs,
             replaces: draft.replaces,
             users: draft.users,

@@ -11,7 +11,7 @@ use super::format::{CLUSTER_BYTES, CLUSTER_SECTIONS, Input, Section};
 use super::reader::Segment;
 use super::sections::SectionWriter;
 use super::writer::Codes;
-use super::{Cell, RowSource};
+use super::{Cell, RowSource, SegmentInput};
 use crate::error::{Error, Result};
 use crate::ids::UserNumber;
 use crate::model::{RowKind, VectorSpace, unpack_vector};
@@ -52,13 +52,14 @@ pub(super) fn write(
     out: &mut SectionWriter<'_>,
     cells: &[Cell],
     rows: &dyn RowSource,
-    space: &VectorSpace,
+    input: &SegmentInput<'_>,
     codes: &Codes,
 ) -> Result<()> {
+    let space = input.space;
     let (mut directory, mut centroids) = (Vec::new(), Vec::new());
     let mut members: Vec<u32> = Vec::new();
     for cell in cells {
-        for cluster in clusters(rows, cell.rows.clone(), space)? {
+        for cluster in clusters(rows, cell.rows.clone(), space, input.clustered_from)? {
             let start = members.len() as u32;
             let (mean, radius, times) = measure(&cluster, rows, space)?;
             members.extend(cluster);
@@ -214,5 +215,86 @@ impl Segment {
         let range = u64::from(entries.start) * width as u64..u64::from(entries.end) * width as u64;
         let codes = self.columns.bytes(Section::ClusterCodes, range)?;
         Ok((codes, self.columns.items(Section::ClusterFactors, entries)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{self, DIMENSION, Random};
+    use super::*;
+    use crate::model::unpack_vector;
+    use crate::options::{CELL_ROWS_MAX, CELL_ROWS_MIN};
+
+    /// A segment whose rows lie about eight directions.
+    fn clustered() -> Vec<u8> {
+        let mut random = Random(5);
+        let mut rows = tests::random_rows(&mut random, 24_000, &[20], DIMENSION);
+        rows.0.retain(|row| row.head.kind == RowKind::Episode);
+        rows.0.iter_mut().for_each(|row| row.head.cluster = 0);
+        rows.0.sort_by_key(|row| (row.head.user, row.head.kind, row.head.id, row.head.version));
+        let mut directions = vec![vec![0.0_f32; DIMENSION]; 8];
+        for direction in &mut directions {
+            direction
+                .iter_mut()
+                .for_each(|value| *value = random.below(2000) as f32 / 1000.0 - 1.0);
+        }
+        for (number, row) in rows.0.iter_mut().enumerate().filter(|(_, row)| row.head.has_vector) {
+            let direction = &directions[number % 8];
+            let values: Vec<f32> = direction
+                .iter()
+                .map(|value| value + random.below(1000) as f32 / 5000.0 - 0.1)
+                .collect();
+            let length = values.iter().map(|value| value * value).sum::<f32>().sqrt();
+            let unit: Vec<f32> = values.iter().map(|value| value / length).collect();
+            row.set_vector(&unit);
+        }
+        let (space, codec) = (tests::space(DIMENSION), tests::codec());
+        tests::write(&tests::input(&space, Some(&codec)), &rows).0
+    }
+
+    #[test]
+    fn clusters_hold_each_row_once_and_near_their_mean() {
+        let segment = tests::open(&clustered()).unwrap();
+        assert!(segment.verify(true).is_empty());
+        let mut rows = 0;
+        for (number, cluster) in (0..).zip(&segment.clusters) {
+            assert!((CELL_ROWS_MIN..=CELL_ROWS_MAX).contains(&cluster.entries.len()));
+            // Rows of one direction lie within 0.4 of it; all together would lie at 0.9.
+            assert!(cluster.radius < 0.75, "{}", cluster.radius);
+            let mut mean = Vec::new();
+            let stored = segment.centroid(number).unwrap();
+            unpack_vector(stored, crate::options::VectorElement::F32, &mut mean);
+            for row in segment.cluster_rows(cluster.entries.clone()).unwrap() {
+                let row = u32::from_le_bytes(*row);
+                let mut values = Vec::new();
+                let vector = segment.vector(row).unwrap().unwrap();
+                unpack_vector(vector, crate::options::VectorElement::F32, &mut values);
+                let cosine = crate::simd::dot(&mean, &values);
+                assert!(cosine > 0.2, "{cosine}");
+                rows += 1;
+            }
+        }
+        let with_vector = (0..segment.rows()).filter(|row| segment.has_vector(*row).unwrap());
+        assert_eq!(rows, with_vector.count());
+        assert_eq!(clustered(), clustered(), "equal rows give equal bytes");
+    }
+
+    #[test]
+    fn clusters_in_part_or_out_of_order_are_refused() {
+        let one = |first: u32, end: u32, radius: f32| {
+            let (user, kind) = (UserNumber::new(1), RowKind::Episode);
+            Cluster { user, kind, entries: first..end, radius, times: (1, 2) }.encode()
+        };
+        let read = |entries: &[[u8; CLUSTER_BYTES]], count| decode(&entries.concat(), 0, count);
+        assert_eq!(read(&[one(0, 3, 0.5), one(3, 4, 0.0)], 4).unwrap().len(), 2);
+        for (entries, count) in [
+            (vec![one(0, 3, 0.5)], 4),
+            (vec![one(1, 4, 0.5)], 4),
+            (vec![one(0, 0, 0.5)], 0),
+            (vec![one(0, 4, f32::NAN)], 4),
+            (vec![one(0, 5, 0.5)], 4),
+        ] {
+            assert!(read(&entries, count).is_err());
+        }
     }
 }

@@ -142,6 +142,7 @@ pub fn write_example(file: &dyn VfsFile) -> Result<SegmentSummary> {
         database: DATABASE,
         space: &space,
         codec: None,
+        clustered_from: usize::MAX,
         logs: (LogId::new(1), LogId::new(1)),
         replaces: Vec::new(),
         users: vec![(UserNumber::new(1), Arc::from(&b"alice"[..]))],

@@ -139,6 +139,8 @@ pub struct SegmentInput<'a> {
     pub space: &'a VectorSpace,
     /// `None`: no codes are written (the space's mean is not fixed yet).
     pub codec: Option<&'a Codec>,
+    /// Rows with a vector, of one user and kind, from which on they are gathered into clusters.
+    pub clustered_from: usize,
     /// First and last log whose rows and tombstones are in here; of a rewrite: the hull of its inputs'.
     pub logs: (LogId, LogId),
     /// Segments that this one replaces. Empty after a checkpoint.

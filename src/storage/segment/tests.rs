@@ -112,6 +112,10 @@ pub(super) struct Row {
 }
 
 impl Row {
+    pub(super) fn set_vector(&mut self, values: &[f32]) {
+        self.vector = pack_vector(values, VectorElement::F32);
+    }
+
     /// The terms of an episode.
     fn terms(&self) -> Option<RowTerms> {
         // A test that damages the body has no use for its terms.
@@ -274,6 +278,7 @@ pub(super) fn input<'a>(space: &'a VectorSpace, codec: Option<&'a Codec>) -> Seg
         database: DATABASE,
         space,
         codec,
+        clustered_from: 8,
         logs: (LogId::new(3), LogId::new(5)),
         replaces: vec![SegmentId::new(70), SegmentId::new(71)],
         users: (1..5).map(user).collect(),

@@ -9,10 +9,12 @@ use super::verify::Findings;
 use crate::error::Result;
 
 impl Segment {
-    /// Every row with a vector of a cell that has clusters is in one of them, once, with its code and within its times.
+    /// Every row with a vector of a user and kind that have clusters is in one of them, once, with its code and within its
+    /// times.
     pub(super) fn verify_clusters(&self, findings: &mut Findings) {
-        for cell in self.cells() {
-            let (_, clusters) = self.clusters_of(cell.user, cell.kind);
+        for cells in self.cells().chunk_by(|a, b| (a.user, a.kind) == (b.user, b.kind)) {
+            let rows = cells[0].rows.start..cells[cells.len() - 1].rows.end;
+            let (_, clusters) = self.clusters_of(cells[0].user, cells[0].kind);
             let mut seen = HashSet::new();
             for cluster in clusters {
                 let problem = self.cluster_problem(cluster, &mut seen);
@@ -22,10 +24,9 @@ impl Segment {
                     Err(error) => findings.add(error, 0..0),
                 }
             }
-            let with_vector =
-                cell.rows.clone().filter(|row| self.has_vector(*row).unwrap_or(false));
+            let with_vector = rows.clone().filter(|row| self.has_vector(*row).unwrap_or(false));
             if !clusters.is_empty() && !with_vector.eq(sorted(&seen)) {
-                findings.add(self.disagree("cluster", Section::ClusterRows), cell.rows.clone());
+                findings.add(self.disagree("cluster", Section::ClusterRows), rows);
             }
         }
         let known = |cluster: &&Cluster| !self.cells_of(cluster.user, cluster.kind).is_empty();

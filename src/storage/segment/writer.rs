@@ -67,7 +67,7 @@ pub fn write_segment(
     };
     write_vectors(&mut out, input, rows)?;
     if input.codec.is_some() {
-        clusters::write(&mut out, &directory.cells, rows, input.space, &codes)?;
+        clusters::write(&mut out, &directory.cells, rows, input, &codes)?;
     }
     drop(codes);
     write_bodies(&mut out, rows)?;
