@@ -165,9 +165,39 @@ pub struct Routing {
     /// Compare vectors alone.
     #[arg(long)]
     pub vectors: bool,
-    /// Turns above which candidates are chosen. Default: that of a search.
-    #[arg(long, value_name = "N")]
+    #[command(flatten)]
+    pub routing: RoutingArguments,
+}
+
+/// How candidates are chosen; what is not given is as in a search.
+#[derive(Debug, Args)]
+pub struct RoutingArguments {
+    /// Turns of a memory above which candidates are chosen.
+    #[arg(long, value_name = "N", help_heading = "Routing")]
     pub route_above: Option<u32>,
+    /// Turns best by words that become candidates.
+    #[arg(long, value_name = "N", help_heading = "Routing")]
+    pub lexical_rows: Option<usize>,
+    /// Turns best by the codes of their vectors that become candidates.
+    #[arg(long, value_name = "N", help_heading = "Routing")]
+    pub code_rows: Option<usize>,
+    /// Cells whose codes are scanned at least.
+    #[arg(long, value_name = "N", help_heading = "Routing")]
+    pub cells: Option<usize>,
+}
+
+impl RoutingArguments {
+    /// As a search takes them.
+    pub fn options(&self) -> loomdb::RoutingOptions {
+        let defaults = loomdb::RoutingOptions::default();
+        loomdb::RoutingOptions {
+            whole_rows: self.route_above.unwrap_or(defaults.whole_rows),
+            lexical_rows: self.lexical_rows.unwrap_or(defaults.lexical_rows),
+            code_rows: self.code_rows.unwrap_or(defaults.code_rows),
+            cells: self.cells.unwrap_or(defaults.cells),
+            ..defaults
+        }
+    }
 }
 
 const ROUTING_HELP: &str = "\
@@ -200,9 +230,8 @@ pub struct Audit {
     /// Also try other lengths of the lexical list and numbers of cells.
     #[arg(long)]
     pub sweep: bool,
-    /// Turns above which candidates are chosen. Default: that of a search.
-    #[arg(long, value_name = "N")]
-    pub route_above: Option<u32>,
+    #[command(flatten)]
+    pub routing: RoutingArguments,
 }
 
 #[derive(Debug, Args)]

@@ -42,8 +42,7 @@ struct Outcome {
 /// `loomdb audit`.
 pub fn audit(arguments: &Audit, output: &mut Output) -> std::result::Result<(), Failure> {
     let db = database::open_to_read(&arguments.database)?;
-    let mut routing = RoutingOptions::default();
-    routing.whole_rows = arguments.route_above.unwrap_or(routing.whole_rows);
+    let routing = arguments.routing.options();
     let mut reports = Vec::new();
     let mut text = String::new();
     for name in audited(&db, arguments, routing.whole_rows)? {

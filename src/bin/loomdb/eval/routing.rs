@@ -2,10 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use loomdb::{
-    Db, EpisodeId, Maintenance, OpenOptions, Query, Result, RoutingOptions, SearchMode, Turn,
-    ZonedTime,
-};
+use loomdb::{Db, EpisodeId, Maintenance, OpenOptions, Query, Result, SearchMode, Turn, ZonedTime};
 use serde_json::{Value, json};
 
 use super::data::{self, Conversation, Question, Set};
@@ -31,6 +28,9 @@ pub struct Report {
     exhaustive_all: [usize; 3],
     routed_all: [usize; 3],
     overlap: [Numbers; 3],
+    /// Of the exhaustive first: no candidate, and a candidate that was ranked out.
+    missed: [(usize, usize); 3],
+    wanted: [usize; 3],
     candidate_share: Numbers,
     bits_share: Numbers,
     widened: usize,
@@ -121,8 +121,7 @@ impl Report {
         if arguments.vectors {
             query = query.mode(SearchMode::Vector);
         }
-        let mut routing = RoutingOptions::default();
-        routing.whole_rows = arguments.route_above.unwrap_or(routing.whole_rows);
+        let routing = arguments.routing.options();
         let found = Contrast::ask(memory, &query, routing, arguments.vectors, None)?;
         let gold: HashSet<EpisodeId> = question.gold.iter().map(|place| ids[*place]).collect();
         let has_all = |answer: &[EpisodeId], depth: usize| {
@@ -133,6 +132,10 @@ impl Report {
             self.exhaustive_all[at] += usize::from(has_all(&found.exhaustive, depth));
             self.routed_all[at] += usize::from(has_all(&found.routed, depth));
             self.overlap[at].push(found.overlap(depth));
+            let (unchosen, ranked_out) = found.misses(depth);
+            self.missed[at].0 += unchosen;
+            self.missed[at].1 += ranked_out;
+            self.wanted[at] += found.exhaustive.len().min(depth);
         }
         let rows = self.rows.max(1) as f64;
         self.candidate_share.push(found.explain.rows_exact as f64 / rows);
@@ -167,6 +170,10 @@ impl Report {
             "loss_all@50": self.loss(2),
             "overlap@10": self.overlap[0].mean(),
             "top20_found": self.overlap[1].mean(),
+            "missed@10": {
+                "not_a_candidate": self.missed[0].0 as f64 / self.wanted[0].max(1) as f64,
+                "ranked_out": self.missed[0].1 as f64 / self.wanted[0].max(1) as f64,
+            },
             "candidate_share_p50": self.candidate_share.at(0.5),
             "candidate_share_p95": self.candidate_share.at(0.95),
             "bits_share_p50": self.bits_share.at(0.5),
@@ -193,6 +200,9 @@ impl Report {
         row("all, exhaustive", self.exhaustive_all.map(|count| self.share(count)));
         row("all, lost", [0, 1, 2].map(|at| self.loss(at)));
         row("overlap", [0, 1, 2].map(|at| self.overlap[at].mean()));
+        let of_wanted = |count: usize, at: usize| count as f64 / self.wanted[at].max(1) as f64;
+        row("no candidate", [0, 1, 2].map(|at| of_wanted(self.missed[at].0, at)));
+        row("ranked out", [0, 1, 2].map(|at| of_wanted(self.missed[at].1, at)));
         let per_cent = |share: f64| format!("{:.2} %", 100.0 * share);
         lines.push_str(&format!(
             "\nfull vectors read: half of the questions {} of the turns or less, 95 in 100 {}\n\
