@@ -186,7 +186,7 @@ pub const NEAR_DUPLICATE_OVERLAP: f64 = 0.9;
 pub const WHOLE_ROWS_MAX: u32 = 20_000;
 /// Rows of the best by words alone out of which that list is taken once priors are added: priors rarely lift a row over
 /// more than that. A stated guess.
-pub const LEXICAL_POOL_ROWS: usize = 400;
+pub const LEXICAL_POOL_ROWS: usize = 600;
 /// Answers above which a memory is scored whole: the candidates are chosen for short answers and token budgets.
 pub const ROUTED_TOP_K_MAX: usize = BUDGET_RANKS_MAX;
 /// Candidates that are scored exactly, at least: the best by an estimate that takes the cosine from the codes.
@@ -206,7 +206,7 @@ pub const INDEX_CACHE_USERS: usize = 16;
 pub const PROPOSING_TERM_PASSAGES_MAX: u64 = 1_000;
 
 /// Vectors of one user in one segment from which on they are clustered: fewer are scanned in some microseconds.
-pub const CLUSTERED_ROWS_MIN: usize = 2048;
+pub const CLUSTERED_ROWS_MIN: usize = 4096;
 /// Rows that a cell should have: a scan of that many codes takes about as long as comparing a centroid costs to prepare.
 /// A stated guess, see `benches/scale.rs`.
 pub const CELL_ROWS: usize = 512;
@@ -225,3 +225,13 @@ pub const EXPECTED_MISS_MAX: f32 = 0.01;
 pub const CONFIDENT_ROWS: usize = 20;
 /// Share of the cells that a search by vectors alone scans before it decides about the others: one in so many.
 pub const FIRST_CELLS_SHARE: usize = 16;
+/// Candidates that are scored with the words of their neighbours and all cosines estimated, at least: the best of the
+/// lists by rough scores.
+pub const CANDIDATE_ROWS_MIN: usize = 300;
+/// The same for each answer asked for.
+pub const CANDIDATE_ROWS_PER_HIT: usize = 8;
+/// How many times as many of the rows best by codes are looked at when a search was not sure and scanned further cells.
+pub const WIDENED_LIST_TIMES: usize = 3;
+/// Share of the question that the best row covers with its words, roughly, below which words are too few to go by. Of the
+/// signals tried coverage tells best whether routing misses (recall pipeline, section 7).
+pub const CONFIDENT_COVERAGE: f32 = 0.3;

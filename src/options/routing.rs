@@ -10,13 +10,14 @@ pub struct RoutingOptions {
     /// Episodes of a user, or of those that pass the filters, up to which every one is scored. Default: 20,000, where
     /// scoring all costs a few milliseconds (design 4). Any.
     pub whole_rows: u32,
-    /// Episodes best by words that become candidates, at least; and twice the answers asked for. Default: 200, measured to
-    /// lose nothing at 10 and 20 among 100,000 (recall pipeline, section 5). 1 to 10,000.
+    /// Episodes best by words that are looked at, at least; and twice the answers asked for. Default: 400. Among 100,000
+    /// episodes 200 find 95 % of the exhaustive first ten on BEAM-100k, 400 find 98 % (`loomdb eval routing`). 1 to 10,000.
     pub lexical_rows: usize,
-    /// Episodes best by the codes of their vectors that become candidates beside them. Default: 200; 500 gave the same
-    /// answers to 98 questions in 100 and cost a fifth more (`cargo bench --bench search`). 1 to 10,000.
+    /// Episodes best by the codes of their vectors that are looked at beside them. Default: 500, of the same measurement.
+    /// 1 to 10,000.
     pub code_rows: usize,
-    /// Cells whose codes are scanned, nearest first, at least. Default: 4 (recall pipeline, section 5). 1 to 1,000,000.
+    /// Cells whose codes are scanned, nearest first, at least. Default: 8, of the same measurement; 4 lose little more.
+    /// 1 to 1,000,000.
     pub cells: usize,
     /// Whether a search that is not sure of its candidates scans the codes of all cells. Default: true.
     pub widen: bool,
@@ -26,9 +27,9 @@ impl Default for RoutingOptions {
     fn default() -> RoutingOptions {
         RoutingOptions {
             whole_rows: WHOLE_ROWS_MAX,
-            lexical_rows: 200,
-            code_rows: 200,
-            cells: 4,
+            lexical_rows: 400,
+            code_rows: 500,
+            cells: 8,
             widen: true,
         }
     }

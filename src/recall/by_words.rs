@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::ids::EpisodeId;
 use crate::index::UserRows;
 use crate::model::VectorSpace;
-use crate::options::{CONFIDENT_ROWS, ROUTED_TOP_K_MAX};
+use crate::options::{CONFIDENT_COVERAGE, CONFIDENT_ROWS, ROUTED_TOP_K_MAX, WIDENED_LIST_TIMES};
 use crate::storage::Part;
 
 use super::exact::{Exact, RowSlot};
@@ -112,23 +112,28 @@ impl<'a, 's> ByWords<'a, 's> {
         let snapshot = rows.snapshot();
         let row_filter = RowFilter::new(snapshot, user, &plan.filters)?;
         let ground = Ground { snapshot, parts, query: vector, space, filter: &row_filter };
-        let mut scan = Scan::begin(ground, options.code_rows.max(2 * depth), depth, explain)?;
+        let most = options.code_rows.max(2 * depth);
+        let mut scan = Scan::begin(ground, WIDENED_LIST_TIMES * most, depth, explain)?;
         scan.nearest(options.cells, explain)?;
+        let mut weighed = routed::weigh(&mut self.exact, &list, &scan.found(most), parts)?;
         if options.widen && !scan.waiting().is_empty() {
-            let has_words = self.exact.scorer.lexical.rough().len() >= CONFIDENT_ROWS;
-            let bar = match has_words {
-                true => routed::bar(&mut self.exact, &list, &scan.found(), parts)?,
-                false => None,
+            let has_words = self.exact.scorer.lexical.rough().len() >= CONFIDENT_ROWS
+                && list.best >= CONFIDENT_COVERAGE;
+            let bar = weighed.bar.filter(|_| has_words);
+            let weights = &self.memory.words.weights;
+            let next = weights.lexical * list.next;
+            let is_able = |cell: &Waiting| {
+                bar.is_none_or(|bar| next + weights.vector * cell.direction_cosine() > bar)
             };
-            let weight = self.memory.words.weights.vector;
-            let is_able =
-                |cell: &Waiting| bar.is_none_or(|bar| list.next + weight * cell.cosine > bar);
-            scan.widen(is_able, explain)?;
+            if scan.widen(is_able, explain)? > 0 {
+                let most = WIDENED_LIST_TIMES * most;
+                weighed = routed::weigh(&mut self.exact, &list, &scan.found(most), parts)?;
+            }
         }
-        let nearest = scan.end(explain);
+        scan.end(explain);
         explain.micros.scan += watch.lap();
 
-        let chosen = routed::choose(&mut self.exact, list, &nearest, parts);
+        let chosen = routed::choose(weighed, depth);
         if plan.list_candidates {
             let ids = chosen.iter().map(|row| EpisodeId::new(rows.id(*row)));
             explain.candidates = Some(ids.collect());

@@ -20,11 +20,12 @@ pub(super) fn nearest_rows(
     depth: usize,
     explain: &mut Explain,
 ) -> Result<Candidates> {
-    let mut scan = Scan::begin(ground, rerank_rows(depth), depth, explain)?;
+    let most = rerank_rows(depth);
+    let mut scan = Scan::begin(ground, most, depth, explain)?;
     let first = options.cells.max(scan.waiting().len() / FIRST_CELLS_SHARE);
     scan.nearest(first, explain)?;
     if options.widen && !scan.waiting().is_empty() {
-        let bar = bar(ground, &scan.found(), depth)?;
+        let bar = bar(ground, &scan.found(most), depth)?;
         let expected = |cell: &super::scan::Waiting| match bar {
             Some(bar) => cell.expected_above(bar, ground.query.len()),
             None => f32::INFINITY,
@@ -35,7 +36,9 @@ pub(super) fn nearest_rows(
         );
         scan.widen(|cell| expected(cell) > least, explain)?;
     }
-    Ok(scan.end(explain))
+    let found = scan.found(most);
+    scan.end(explain);
+    Ok(found)
 }
 
 /// The cosine that `depth` of the rows found so far reach; none when there are fewer. The estimates choose whom to ask.

@@ -9,7 +9,8 @@ use std::collections::HashSet;
 use crate::error::Result;
 use crate::index::UserRows;
 use crate::options::{
-    CONFIDENT_ROWS, EXACT_ROWS_MIN, EXACT_ROWS_PER_HIT, LEXICAL_POOL_ROWS, SPREAD_ROWS_MIN,
+    CANDIDATE_ROWS_MIN, CANDIDATE_ROWS_PER_HIT, CONFIDENT_ROWS, EXACT_ROWS_MIN, EXACT_ROWS_PER_HIT,
+    LEXICAL_POOL_ROWS, SPREAD_ROWS_MIN,
 };
 use crate::storage::Part;
 
@@ -22,52 +23,62 @@ use super::slots::ROWS_AHEAD;
 pub(super) struct LexicalList {
     /// Ascending.
     pub rows: Vec<u32>,
+    /// The best lexical score, roughly: how much of the question a row covers.
+    pub best: f32,
     /// The lexical score that no other row is above, roughly.
     pub next: f32,
 }
 
-/// The candidates, each once.
-pub(super) fn choose(
-    exact: &mut Exact<'_, '_>,
-    list: LexicalList,
-    nearest: &Candidates,
-    parts: &[Part<'_>],
-) -> Vec<u32> {
-    let mut chosen = list.rows;
-    let by_codes = by_codes(exact, nearest, parts, &chosen);
-    chosen.extend(by_codes);
-    chosen
+/// Rows that were looked at roughly.
+pub(super) struct Weighed {
+    /// Each once, by rough scores with all priors.
+    rows: Vec<Candidate>,
+    /// The score, of words and vector alone, that [`CONFIDENT_ROWS`] of them reach: a cell that cannot hold a better row need
+    /// not be scanned. None with fewer rows.
+    pub bar: Option<f32>,
 }
 
-/// The score, of words and vector alone, that [`CONFIDENT_ROWS`] of the candidates reach, roughly: a cell that cannot hold
-/// a better row need not be scanned. None with fewer candidates.
+/// Looks at the rows best by words and at those best by codes: words roughly, cosines by the codes of the rows alone.
 ///
 /// # Errors
 /// `Corrupt`.
-pub(super) fn bar(
+pub(super) fn weigh(
     exact: &mut Exact<'_, '_>,
     list: &LexicalList,
     nearest: &Candidates,
     parts: &[Part<'_>],
-) -> Result<Option<f32>> {
+) -> Result<Weighed> {
     let weights = &exact.scorer.words.weights;
-    let mut scores = Vec::with_capacity(list.rows.len() + nearest.by_code.len());
     let others = by_codes(exact, nearest, parts, &list.rows);
-    for rows in [&list.rows, &others] {
-        for (at, &row) in rows.iter().enumerate() {
-            if let Some(row) = rows.get(at + ROWS_AHEAD) {
+    let count = list.rows.len() + others.len();
+    let (mut rows, mut scores) = (Vec::with_capacity(count), Vec::with_capacity(count));
+    for chosen in [&list.rows, &others] {
+        for (at, &row) in chosen.iter().enumerate() {
+            if let Some(row) = chosen.get(at + ROWS_AHEAD) {
                 exact.expect_estimate(*row);
             }
             let cosine = exact.estimate(row)?;
             let words = exact.scorer.lexical.rough_score(row);
             scores.push(weights.lexical * words + weights.vector * cosine);
+            rows.push(Candidate {
+                score: exact.scorer.rough(row, words, cosine),
+                id: row.into(),
+                row,
+            });
         }
     }
-    if scores.len() < CONFIDENT_ROWS {
-        return Ok(None);
-    }
-    let (_, bar, _) = scores.select_nth_unstable_by(CONFIDENT_ROWS - 1, |a, b| b.total_cmp(a));
-    Ok(Some(*bar))
+    let bar = (scores.len() >= CONFIDENT_ROWS)
+        .then(|| *scores.select_nth_unstable_by(CONFIDENT_ROWS - 1, |a, b| b.total_cmp(a)).1);
+    Ok(Weighed { rows, bar })
+}
+
+/// The candidates: the best of what was weighed, ascending. `depth`: answers wanted, at least 1.
+pub(super) fn choose(weighed: Weighed, depth: usize) -> Vec<u32> {
+    let mut rows = weighed.rows;
+    keep_best(&mut rows, CANDIDATE_ROWS_MIN.max(depth * CANDIDATE_ROWS_PER_HIT));
+    let mut chosen: Vec<u32> = rows.into_iter().map(|candidate| candidate.row).collect();
+    chosen.sort_unstable();
+    chosen
 }
 
 /// The best of the rows `chosen` with their exact scores, in no order. `depth`: answers wanted, at least 1.
@@ -218,18 +229,19 @@ pub(super) fn by_words(exact: &Exact<'_, '_>, most: usize, filter: &impl Admit) 
     } else {
         0.0
     };
+    let best = sums.iter().map(|candidate| candidate.score).fold(0.0, f32::max);
     for at in 0..pool.len() {
         if let Some(ahead) = pool.get(at + ROWS_AHEAD) {
             rows.expect_words(ahead.row);
         }
         let Candidate { row, score, .. } = pool[at];
-        pool[at].score = exact.scorer.rough(row, score);
+        pool[at].score = exact.scorer.rough(row, lexical.share_of(score), 0.0);
     }
     keep_best(&mut pool, most);
     let mut rows: Vec<u32> = pool.into_iter().map(|candidate| candidate.row).collect();
     rows.sort_unstable();
     rows.dedup();
-    LexicalList { rows, next: lexical.share_of(next) }
+    LexicalList { rows, best: lexical.share_of(best), next: lexical.share_of(next) }
 }
 
 fn keep_best(candidates: &mut Vec<Candidate>, most: usize) {

@@ -96,6 +96,11 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
+    /// The cosine of the direction in which the cell lies; its rows are of unit length.
+    pub fn direction_cosine(&self) -> f32 {
+        self.cosine / (1.0 - self.radius * self.radius).max(1e-6).sqrt()
+    }
+
     /// How many rows of the cell are to be expected above `cosine`, were its vectors spread about their mean alike in all
     /// directions, [`CELL_SPREAD`] times as far as they are.
     pub fn expected_above(&self, cosine: f32, dimension: usize) -> f32 {
@@ -199,9 +204,14 @@ impl<'a> Scan<'a> {
         &self.waiting
     }
 
-    /// What was found so far.
-    pub fn found(&self) -> Candidates {
-        let by_code = self.by_code.clone().into_unsorted().into_iter();
+    /// What was found so far; of the rows by code the best `most`.
+    pub fn found(&self, most: usize) -> Candidates {
+        let mut by_code = self.by_code.clone().into_unsorted();
+        if most < by_code.len() {
+            by_code.select_nth_unstable_by(most, |a, b| a.0.order(&b.0));
+            by_code.truncate(most);
+        }
+        let by_code = by_code.into_iter();
         let place =
             |(scored, row): (Scored, u32)| (Place { part: scored.name as u32, row }, scored.score);
         Candidates {
@@ -211,12 +221,11 @@ impl<'a> Scan<'a> {
     }
 
     /// Ends the scan.
-    pub fn end(self, explain: &mut Explain) -> Candidates {
+    pub fn end(self, explain: &mut Explain) {
         explain.segments_visited = self.segments_visited.len() as u64;
         let skipped = self.segments.difference(&self.segments_visited).count();
         explain.segments_skipped = skipped as u64;
         explain.cells_passed_over += self.waiting.len() as u64;
-        self.found()
     }
 
     fn log(&mut self, part: u32, records: &[Arc<Record>], explain: &mut Explain) -> Result<()> {

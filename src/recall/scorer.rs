@@ -105,10 +105,9 @@ impl<'r, 's> Scorer<'r, 's> {
         (ScoreParts::new(lexical.score, blended, facts, weights), lexical)
     }
 
-    /// The score of a row without its vector, from the rough sum of its words: it only orders.
-    pub fn rough(&self, row: u32, sum: f32) -> f32 {
-        let lexical = self.lexical.share_of(sum);
-        ScoreParts::new(lexical, 0.0, self.facts(row), &self.words.weights).own()
+    /// The score of a row from a rough lexical score and the cosine of the row alone: it only orders.
+    pub fn rough(&self, row: u32, lexical: f32, cosine: f32) -> f32 {
+        ScoreParts::new(lexical, cosine, self.facts(row), &self.words.weights).own()
     }
 
     /// What its neighbours lend to a live row with score `score`. `own` gives a row's score before that.
