@@ -175,12 +175,13 @@ fn said_words_are_taken_out_and_vectors_are_compared_alone() {
     assert!(table.contains("4 questions") && table.contains("all, lost"), "{table}");
 }
 
-/// A database with the user `u` of so many turns.
+/// A database with the user `u` of so many turns, in segments: those of a log are all compared.
 fn database(count: usize) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("turns.jsonl"), turns("c", count)).unwrap();
     let output = run(folder.path(), &["import", "db", "turns.jsonl", "--user", "u"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(run(folder.path(), &["checkpoint", "db"]).status.success());
     folder
 }
 
@@ -199,7 +200,7 @@ fn an_audit_says_that_small_memories_are_scored_whole() {
 #[test]
 fn an_audit_of_sampled_turns_repeats_and_shows_a_routing_that_loses() {
     let folder = database(1500);
-    let audit = ["audit", "db", "--route-above", "0", "--sample", "40"];
+    let audit = ["audit", "db", "--route-above", "0", "--sample", "200"];
     let user = |more: &[&str]| {
         let value = answer(folder.path(), &[&audit[..], more].concat());
         value["users"][0].clone()
@@ -207,7 +208,7 @@ fn an_audit_of_sampled_turns_repeats_and_shows_a_routing_that_loses() {
     let whole = user(&["--lexical-rows", "10000", "--code-rows", "10000"]);
     assert_eq!(
         (&whole["user"], &whole["rows"], &whole["queries"]),
-        (&json!("u"), &json!(1500), &json!(40))
+        (&json!("u"), &json!(1500), &json!(200))
     );
     for k in [10, 20, 50] {
         assert_eq!(number(&whole, &format!("recall@{k}")), 1.0);

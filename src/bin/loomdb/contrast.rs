@@ -241,6 +241,8 @@ impl Numbers {
 
 #[cfg(test)]
 mod tests {
+    use loomdb::{Db, Turn};
+
     use super::*;
 
     fn answer(ids: impl IntoIterator<Item = u64>, candidates: Option<&[u64]>) -> Answer {
@@ -267,6 +269,27 @@ mod tests {
         assert_eq!((whole.overlap(10), whole.misses(10)), (1.0, misses(4, 0, 0)));
         let none = answer([], None);
         assert_eq!(Contrast { routed: &none, exhaustive: &none }.overlap(10), 1.0);
+    }
+
+    #[test]
+    #[cfg(feature = "builtin-model")]
+    fn a_turn_is_left_out_of_both_answers_and_the_next_takes_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let memory = Db::open(folder.path().join("db")).unwrap().user("u");
+        let turn = |number: usize| Turn::new(format!("the green harbour, number{number}"));
+        let own = memory.add_many((0..60).map(turn).collect()).unwrap()[7].id;
+        let query = Query::text("green harbour number7");
+        let routing = RoutingOptions { whole_rows: 0, ..RoutingOptions::default() };
+        for without in [None, Some(own)] {
+            let routed = Answer::routed(&memory, &query, routing, without).unwrap();
+            let exhaustive = Answer::exhaustive(&memory, &query, false, without).unwrap();
+            for answer in [&routed, &exhaustive] {
+                assert_eq!(answer.ids.len(), DEPTH);
+                assert_eq!(answer.ids.first() == Some(&own), without.is_none());
+                assert_eq!(answer.ids.contains(&own), without.is_none());
+            }
+            assert!(routed.explain.candidates.is_some() && exhaustive.explain.candidates.is_none());
+        }
     }
 
     #[test]
