@@ -113,7 +113,7 @@ fn gzip(input: &[u8]) -> Vec<u8> {
 fn help_names_every_command_and_the_exit_codes() {
     let place = Place::new();
     let help = place.run(&["--help"]).ok().out;
-    let commands = "demo init add import search timeline get history update delete count users stats verify checkpoint";
+    let commands = "demo eval audit init add import search timeline get history update delete count users stats verify checkpoint";
     for command in commands.split(' ') {
         assert!(help.contains(&format!("  {command} ")), "{command}");
         let own = place.run(&[command, "--help"]).ok();

@@ -204,9 +204,13 @@ const ROUTING_HELP: &str = "\
 Turns and questions: as `loomdb eval retrieval --help` tells. A question is compared over its first 50
 answers.
 
-  exhaustive       every turn of the memory is scored; with --vectors, every vector is compared
-  loss_all@k       share of the questions with all gold turns among the first k: exhaustive less routed
-  overlap@10       share of the exhaustive first 10 that routing finds, mean; top20_found the same at 20
+  exhaustive       every turn of the memory is scored, as if it were small (Query::route_above of 2^32 - 1);
+                   this gives the answers of Query::exact to the last bit (tests/agreement) in a fraction
+                   of the time; with --vectors, Query::exact itself
+  all@k            share of the questions with all gold turns among the first k
+  loss_all@k       all@k exhaustive less all@k routed: positive when routing loses
+  overlap@10       share of the exhaustive first 10 that routing has in its own, mean; top20_found at 20
+  missed@10        share of the exhaustive first 10 that it has not: no candidate, or ranked out
   candidate_share  turns whose full vector was read, neighbours included, over the turns of the memory
   bits_share       turns whose 1-bit code was read, over the turns of the memory
   latency_us       of the searches that are compared: 50 answers each
@@ -214,6 +218,7 @@ answers.
 The database is made in the directory for temporary files and removed at the end.";
 
 #[derive(Debug, Args)]
+#[command(after_help = AUDIT_HELP)]
 pub struct Audit {
     #[command(flatten)]
     pub database: Database,
@@ -225,14 +230,34 @@ pub struct Audit {
     #[arg(long, value_name = "FILE")]
     pub queries: Option<PathBuf>,
     /// Stored turns of which questions are made, at most.
-    #[arg(long, value_name = "N", default_value_t = 200)]
+    #[arg(long, value_name = "N", default_value_t = 200, conflicts_with = "queries")]
     pub sample: usize,
+    /// Which turns are drawn: equal seeds draw equal turns.
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "queries")]
+    pub seed: u64,
     /// Also try other lengths of the lexical list and numbers of cells.
     #[arg(long)]
     pub sweep: bool,
     #[command(flatten)]
     pub routing: RoutingArguments,
 }
+
+const AUDIT_HELP: &str = "\
+Each question is answered twice, by chosen candidates and exhaustively: with every turn scored, as if the
+memory were small (Query::route_above of 2^32 - 1), which gives the answers of Query::exact to the last
+bit (tests/agreement) in a fraction of the time. The first 50 answers are compared; the time is that of
+searches for 50.
+
+  recall@k         share of the exhaustive first k that the routed answer has anywhere
+  overlap@k        share of the exhaustive first k that it has in its own first k
+  not_a_candidate  share of the exhaustive first k that is not in its first k and was never considered
+  ranked_out       share that was considered and did not come into its first k
+  candidate_share  turns whose full vector was read, neighbours included, over the turns of the memory
+  bits_share       turns whose 1-bit code was read, over the turns of the memory
+  loss@k           in a sweep: 1 less recall@k
+
+A question made of a turn is its beginning without every third word that has a meaning. All questions are
+asked when the user's newest turn was said.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EVAL_HELP)]

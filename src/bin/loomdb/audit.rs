@@ -1,12 +1,15 @@
 //! `loomdb audit`: what choosing candidates loses on a user's own memory.
+//!
+//! Invariant: every figure compares with the memory itself with every turn scored; nobody has to know the right answers.
 
-use std::fs;
+mod questions;
 
-use loomdb::{Db, EpisodeId, Error, Memory, Query, Result, RoutingOptions, TimelineOptions};
-use serde_json::{Value, json};
+use loomdb::{Db, Error, Memory, Result, RoutingOptions};
+use serde_json::{Map, Value, json};
 
+use self::questions::Question;
 use crate::args::Audit;
-use crate::contrast::{Contrast, DEPTHS, Numbers};
+use crate::contrast::{self, Answer, Contrast, DEPTHS, Tally};
 use crate::database;
 use crate::failure::Failure;
 use crate::output::{self, Output};
@@ -15,272 +18,258 @@ use crate::output::{self, Output};
 const SWEEP_LISTS: [usize; 4] = [50, 100, 200, 400];
 /// Numbers of cells that it tries.
 const SWEEP_CELLS: [usize; 5] = [1, 2, 4, 8, 16];
-/// Words that a question made of a turn has, at least.
-const WORDS_MIN: usize = 3;
-/// Share of the exhaustive first ten below which more candidates are recommended.
+/// Mean overlap at 10 below which a change is recommended: the bound that `loomdb eval routing` is held to.
 const OVERLAP_GOOD: f64 = 0.98;
 
-/// A question, and the turn that it was made of.
-struct Question {
-    text: String,
-    own: Option<EpisodeId>,
-}
-
-/// What a way of routing came to.
-#[derive(Default)]
-struct Outcome {
-    overlap: [Numbers; 3],
-    /// Missed: no candidate, ranked out; by depth.
-    missed: [(usize, usize); 3],
-    wanted: [usize; 3],
-    candidates: Numbers,
-    bits: Numbers,
-    routed: Numbers,
-    exhaustive: Numbers,
+/// A user with what is asked of it, and the answers with every turn scored.
+struct Audited {
+    memory: Memory,
+    rows: u64,
+    questions: Vec<Question>,
+    exhaustive: Vec<Answer>,
 }
 
 /// `loomdb audit`.
 pub fn audit(arguments: &Audit, output: &mut Output) -> std::result::Result<(), Failure> {
     let db = database::open_to_read(&arguments.database)?;
     let routing = arguments.routing.options();
-    let mut reports = Vec::new();
-    let mut text = String::new();
-    for name in audited(&db, arguments, routing.whole_rows)? {
+    let asked = arguments.queries.as_deref().map(questions::read).transpose()?;
+    let (mut reports, mut text) = (Vec::new(), String::new());
+    for (name, rows) in users(&db, arguments, routing.whole_rows)? {
         let memory = db.user(&name[..]);
-        let rows = memory.stats()?.episodes;
-        let questions = questions(&memory, arguments)?;
+        let questions = match &asked {
+            Some(texts) => questions::asked(&memory, texts)?,
+            None => questions::sampled(&memory, arguments.sample, arguments.seed)?,
+        };
+        let mut report = output::user(&name);
+        report.insert("rows".into(), rows.into());
+        report.insert("queries".into(), questions.len().into());
+        let shown = output::name(&String::from_utf8_lossy(&name));
+        text.push_str(&format!("{shown}: {} questions to {rows} turns\n", questions.len()));
         if questions.is_empty() {
-            return Err(Error::invalid("there is no question to ask").into());
-        }
-        let outcome = Outcome::of(&memory, &questions, routing, rows)?;
-        let shown = output::plain(&String::from_utf8_lossy(&name));
-        text.push_str(&outcome.table(&shown, rows, questions.len()));
-        let mut report = outcome.json(rows, questions.len());
-        report.extend(output::user(&name));
-        if arguments.sweep {
-            let sweep = sweep(&memory, &questions, routing, rows)?;
-            text.push_str(&sweep_table(&sweep));
-            report.insert("sweep".into(), sweep.into());
+            let why = "No turn has words enough to make a question of: give some with --queries.";
+            report.insert("recommendation".into(), why.into());
+            text.push_str(&format!("{why}\n\n"));
+        } else {
+            let audited = Audited::new(memory, rows, questions)?;
+            let tally = audited.tally(routing)?;
+            let recommendation = recommendation(&tally, routing, rows);
+            report.extend(json_of(&tally));
+            report.insert("recommendation".into(), recommendation.as_str().into());
+            text.push_str(&format!("\n{}\n{recommendation}\n\n", table(&tally)));
+            if arguments.sweep {
+                let sweep = audited.sweep(routing)?;
+                text.push_str(&format!("{}\n", sweep_table(&sweep)));
+                report.insert("sweep".into(), sweep.into());
+            }
         }
         reports.push(Value::Object(report));
     }
+    let mut value = json!({ "whole_rows": routing.whole_rows, "users": reports });
     if reports.is_empty() {
-        text = format!(
-            "no user has more than {} turns: every turn is scored, and nothing can be missed\n",
+        let of = if arguments.user.is_some() { "The user does not have" } else { "No user has" };
+        let why = format!(
+            "{of} more than {} turns: every turn is scored, routing is not used, and nothing can be missed. \
+             --route-above 0 audits all the same.",
             routing.whole_rows
         );
+        text = format!("{why}\n");
+        value["recommendation"] = why.into();
     }
-    output.answer(json!({ "whole_rows": routing.whole_rows, "users": reports }), || text)?;
+    output.answer(value, || text)?;
     Ok(())
 }
 
-/// The users to look at.
-fn audited(db: &Db, arguments: &Audit, whole_rows: u32) -> Result<Vec<Vec<u8>>> {
-    if let Some(user) = &arguments.user {
-        return Ok(vec![user.as_encoded_bytes().to_vec()]);
-    }
+/// The users with so many turns that candidates are chosen, with their turns.
+///
+/// # Errors
+/// `NotFound` when the user that is named has no turns.
+fn users(db: &Db, arguments: &Audit, whole_rows: u32) -> Result<Vec<(Vec<u8>, u64)>> {
+    let names = match &arguments.user {
+        Some(user) => vec![user.as_encoded_bytes().to_vec()],
+        None => db.users()?,
+    };
     let mut large = Vec::new();
-    for user in db.users()? {
-        if db.user(&user[..]).stats()?.episodes > u64::from(whole_rows) {
-            large.push(user.to_vec());
+    for name in names {
+        let rows = db.user(&name[..]).stats()?.episodes;
+        if rows == 0 && arguments.user.is_some() {
+            return Err(Error::not_found("the user has no turns"));
+        }
+        if rows > u64::from(whole_rows) {
+            large.push((name, rows));
         }
     }
     Ok(large)
 }
 
-/// The questions to ask: those of a file, or made of turns that lie evenly over the user's time.
-fn questions(memory: &Memory, arguments: &Audit) -> Result<Vec<Question>> {
-    if let Some(path) = &arguments.queries {
-        let text = fs::read_to_string(path)
-            .map_err(|cause| Error::io("read questions", cause).in_file(path))?;
-        let asked = text.lines().filter(|line| !line.trim().is_empty());
-        return asked
-            .zip(1..)
-            .map(|(line, number)| {
-                let text = match serde_json::from_str::<Value>(line) {
-                    Ok(Value::Object(map)) => match map.get("question") {
-                        Some(Value::String(question)) => question.clone(),
-                        _ => {
-                            let message = format!("line {number}: no \"question\"");
-                            return Err(Error::invalid(message).in_file(path));
-                        }
-                    },
-                    _ => line.trim().to_owned(),
-                };
-                Ok(Question { text, own: None })
-            })
-            .collect();
+impl Audited {
+    fn new(memory: Memory, rows: u64, questions: Vec<Question>) -> Result<Audited> {
+        // What a handle keeps of a memory is made by the first search, whose time is not that of a search.
+        memory.search(questions[0].query.clone())?;
+        let answer =
+            |question: &Question| Answer::exhaustive(&memory, &question.query, false, question.own);
+        let exhaustive = questions.iter().map(answer).collect::<Result<_>>()?;
+        Ok(Audited { memory, rows, questions, exhaustive })
     }
-    let total = memory.stats()?.episodes as usize;
-    let step = (total / arguments.sample.max(1)).max(1);
-    let mut questions = Vec::new();
-    let (mut options, mut seen) = (TimelineOptions::default().limit(1000), 0_usize);
-    loop {
-        let page = memory.timeline(options.clone())?;
-        for episode in &page.episodes {
-            seen += 1;
-            if seen % step != 0 || questions.len() == arguments.sample {
-                continue;
-            }
-            // Every third word with a meaning is left out, so that a question is not the turn itself.
-            let words = episode.text.split_whitespace();
-            let words: Vec<&str> = words.filter(|word| !loomdb::terms(word).is_empty()).collect();
-            let kept: Vec<&str> = words
-                .iter()
-                .enumerate()
-                .filter(|(at, _)| at % 3 != 2)
-                .map(|(_, word)| *word)
-                .collect();
-            if kept.len() >= WORDS_MIN {
-                questions.push(Question { text: kept.join(" "), own: Some(episode.id) });
+
+    /// All questions, routed by `routing`.
+    fn tally(&self, routing: RoutingOptions) -> Result<Tally> {
+        let mut tally = Tally::default();
+        for (question, exhaustive) in self.questions.iter().zip(&self.exhaustive) {
+            let routed = Answer::routed(&self.memory, &question.query, routing, question.own)?;
+            tally.add(Contrast { routed: &routed, exhaustive }, self.rows);
+        }
+        Ok(tally)
+    }
+
+    /// Every length of the lexical list with every number of cells.
+    fn sweep(&self, routing: RoutingOptions) -> Result<Vec<Value>> {
+        let mut lines = Vec::with_capacity(SWEEP_LISTS.len() * SWEEP_CELLS.len());
+        for lexical_rows in SWEEP_LISTS {
+            for cells in SWEEP_CELLS {
+                let tally = self.tally(RoutingOptions { lexical_rows, cells, ..routing })?;
+                let lost = |at: usize| 1.0 - tally.recall[at].mean();
+                lines.push(json!({
+                    "lexical_rows": lexical_rows,
+                    "cells": cells,
+                    "overlap@10": tally.overlap[0].mean(),
+                    "loss@10": lost(0),
+                    "loss@50": lost(2),
+                    "candidate_share_p50": tally.candidate_share.at(0.5),
+                    "bits_share_p50": tally.bits_share.at(0.5),
+                    "routed_us_p50": tally.routed_micros.at(0.5),
+                }));
             }
         }
-        match page.next {
-            Some(next) if questions.len() < arguments.sample => options = options.cursor(next),
-            _ => return Ok(questions),
-        }
+        Ok(lines)
     }
 }
 
-impl Outcome {
-    fn of(
-        memory: &Memory,
-        questions: &[Question],
-        routing: RoutingOptions,
-        rows: u64,
-    ) -> Result<Outcome> {
-        let mut outcome = Outcome::default();
-        for question in questions {
-            let query = Query::text(question.text.as_str());
-            let found = Contrast::ask(memory, &query, routing, false, question.own)?;
-            for (at, depth) in DEPTHS.into_iter().enumerate() {
-                outcome.overlap[at].push(found.overlap(depth));
-                let (unchosen, ranked_out) = found.misses(depth);
-                outcome.missed[at].0 += unchosen;
-                outcome.missed[at].1 += ranked_out;
-                outcome.wanted[at] += found.exhaustive.len().min(depth);
-            }
-            let share = |count: u64| count as f64 / rows.max(1) as f64;
-            outcome.candidates.push(share(found.explain.rows_exact));
-            outcome.bits.push(share(found.explain.rows_by_code));
-            outcome.routed.push(found.routed_micros);
-            outcome.exhaustive.push(found.exhaustive_micros);
-        }
-        Ok(outcome)
-    }
-
-    /// Shares of the exhaustive answers that are missed: no candidate, ranked out.
-    fn lost(&self, at: usize) -> (f64, f64) {
-        let wanted = self.wanted[at].max(1) as f64;
-        (self.missed[at].0 as f64 / wanted, self.missed[at].1 as f64 / wanted)
-    }
-
-    fn recommendation(&self) -> &'static str {
-        let (unchosen, ranked_out) = self.lost(0);
-        if unchosen + ranked_out == 0.0 {
-            "Nothing of the first 10 is lost. Keep the defaults."
-        } else if self.overlap[0].mean() >= OVERLAP_GOOD {
-            "Hardly anything of the first 10 is lost. Keep the defaults."
-        } else if unchosen >= ranked_out {
-            "Turns are lost that were no candidates: raise lexical_rows or cells; --sweep shows what helps."
-        } else {
-            "Turns are lost although they were candidates: ask for more answers than are needed, or raise whole_rows."
+fn json_of(tally: &Tally) -> Map<String, Value> {
+    let mut map = Map::new();
+    for (at, depth) in DEPTHS.into_iter().enumerate() {
+        let (not_a_candidate, ranked_out) = tally.misses[at].shares();
+        for (name, share) in [
+            ("recall", tally.recall[at].mean()),
+            ("overlap", tally.overlap[at].mean()),
+            ("not_a_candidate", not_a_candidate),
+            ("ranked_out", ranked_out),
+        ] {
+            map.insert(format!("{name}@{depth}"), share.into());
         }
     }
-
-    fn json(&self, rows: u64, queries: usize) -> serde_json::Map<String, Value> {
-        let mut depths = serde_json::Map::new();
-        for (at, depth) in DEPTHS.into_iter().enumerate() {
-            let (unchosen, ranked_out) = self.lost(at);
-            depths.insert(
-                format!("at_{depth}"),
-                json!({
-                    "overlap": self.overlap[at].mean(),
-                    "lost_not_a_candidate": unchosen,
-                    "lost_ranked_out": ranked_out,
-                }),
-            );
-        }
-        let report = json!({
-            "rows": rows,
-            "queries": queries,
-            "candidate_share_p50": self.candidates.at(0.5),
-            "candidate_share_p95": self.candidates.at(0.95),
-            "bits_share_p50": self.bits.at(0.5),
-            "latency_us": { "routed": self.routed.json(), "exhaustive": self.exhaustive.json() },
-            "recommendation": self.recommendation(),
-        });
-        let Value::Object(mut report) = report else { unreachable!("built as an object") };
-        report.extend(depths);
-        report
+    for (name, share) in [
+        ("candidate_share_p50", tally.candidate_share.at(0.5)),
+        ("candidate_share_p95", tally.candidate_share.at(0.95)),
+        ("bits_share_p50", tally.bits_share.at(0.5)),
+        ("bits_share_p95", tally.bits_share.at(0.95)),
+    ] {
+        map.insert(name.to_owned(), share.into());
     }
+    map.insert("latency_us".to_owned(), tally.latency_json());
+    map
+}
 
-    fn table(&self, user: &str, rows: u64, queries: usize) -> String {
-        let mut lines = format!("{user}: {queries} questions to {rows} turns\n\n");
-        lines.push_str("per cent                at 10    at 20    at 50\n");
-        let mut row = |name: &str, figure: &dyn Fn(usize) -> f64| {
-            let figures = [0, 1, 2].map(|at| format!("{:>9.2}", 100.0 * figure(at))).concat();
-            lines.push_str(&format!("{name:<20}{figures}\n"));
+fn table(tally: &Tally) -> String {
+    let mut lines = contrast::HEAD.to_owned();
+    let mut row = |name: &str, figure: &dyn Fn(usize) -> f64| {
+        lines.push_str(&contrast::line(name, [0, 1, 2].map(figure)));
+    };
+    row("recall", &|at| tally.recall[at].mean());
+    row("overlap", &|at| tally.overlap[at].mean());
+    row("not a candidate", &|at| tally.misses[at].shares().0);
+    row("ranked out", &|at| tally.misses[at].shares().1);
+    format!("{lines}\n{}", tally.costs())
+}
+
+/// What to do, in words.
+fn recommendation(tally: &Tally, routing: RoutingOptions, rows: u64) -> String {
+    let RoutingOptions { lexical_rows, code_rows, cells, .. } = routing;
+    let per_cent = |share: f64| format!("{:.2} %", 100.0 * share);
+    let lost = |at: usize| {
+        let (not_a_candidate, ranked_out) = tally.misses[at].shares();
+        not_a_candidate + ranked_out
+    };
+    if tally.misses[0].is_none() {
+        let deeper = match tally.misses[2].is_none() {
+            true => "and nothing at 50".to_owned(),
+            false => format!("and {} at 50", per_cent(lost(2))),
         };
-        row("found", &|at| self.overlap[at].mean());
-        row("not a candidate", &|at| self.lost(at).0);
-        row("ranked out", &|at| self.lost(at).1);
-        lines.push_str(&format!(
-            "\nfull vectors read: p50 {:.2} %, p95 {:.2} %; codes read: p50 {:.2} %\n\
-             routed p50 {:.0} us, p99 {:.0} us; every turn scored p50 {:.0} us, p99 {:.0} us\n{}\n",
-            100.0 * self.candidates.at(0.5),
-            100.0 * self.candidates.at(0.95),
-            100.0 * self.bits.at(0.5),
-            self.routed.at(0.5),
-            self.routed.at(0.99),
-            self.exhaustive.at(0.5),
-            self.exhaustive.at(0.99),
-            self.recommendation(),
-        ));
-        lines
+        return format!("Nothing is lost at 10, {deeper}: keep these options.");
     }
-}
-
-/// Every length of the lexical list with every number of cells.
-fn sweep(
-    memory: &Memory,
-    questions: &[Question],
-    routing: RoutingOptions,
-    rows: u64,
-) -> Result<Vec<Value>> {
-    let mut lines = Vec::new();
-    for lexical_rows in SWEEP_LISTS {
-        for cells in SWEEP_CELLS {
-            let routing = RoutingOptions { lexical_rows, cells, ..routing };
-            let outcome = Outcome::of(memory, questions, routing, rows)?;
-            lines.push(json!({
-                "lexical_rows": lexical_rows,
-                "cells": cells,
-                "overlap@10": outcome.overlap[0].mean(),
-                "overlap@50": outcome.overlap[2].mean(),
-                "candidate_share_p50": outcome.candidates.at(0.5),
-                "bits_share_p50": outcome.bits.at(0.5),
-                "routed_us_p50": outcome.routed.at(0.5),
-            }));
-        }
+    if tally.overlap[0].mean() >= OVERLAP_GOOD {
+        return format!(
+            "{} is lost at 10, which is little: keep these options.",
+            per_cent(lost(0))
+        );
     }
-    Ok(lines)
+    let (not_a_candidate, ranked_out) = tally.misses[0].shares();
+    let remedy = if not_a_candidate >= ranked_out {
+        format!(
+            "mostly turns that were no candidates: raise RoutingOptions::lexical_rows ({lexical_rows}), code_rows \
+             ({code_rows}) or cells ({cells}); --sweep shows what helps"
+        )
+    } else {
+        "mostly candidates that were ranked out before an exact score: ask for more answers than are needed (top_k)"
+            .to_owned()
+    };
+    format!(
+        "{} is lost at 10, {remedy}. Or raise whole_rows above {rows}: with every turn scored a search takes {:.1} ms \
+         at the median.",
+        per_cent(lost(0)),
+        tally.exhaustive_micros.at(0.5) / 1000.0
+    )
 }
 
 fn sweep_table(sweep: &[Value]) -> String {
-    let mut lines = String::from("\n list  cells  found@10  found@50  vectors %  codes %     us\n");
+    let mut lines =
+        String::from("lexical  cells  overlap@10  loss@10  loss@50  vectors %  codes %  p50 us\n");
     for line in sweep {
         let number = |name: &str| line[name].as_f64().unwrap_or(0.0);
+        let share = |name: &str| 100.0 * number(name);
         lines.push_str(&format!(
-            "{:>5}{:>7}{:>10.2}{:>10.2}{:>11.2}{:>9.2}{:>7.0}\n",
+            "{:>7}{:>7}{:>12.2}{:>9.2}{:>9.2}{:>11.2}{:>9.2}{:>8.0}\n",
             number("lexical_rows"),
             number("cells"),
-            100.0 * number("overlap@10"),
-            100.0 * number("overlap@50"),
-            100.0 * number("candidate_share_p50"),
-            100.0 * number("bits_share_p50"),
+            share("overlap@10"),
+            share("loss@10"),
+            share("loss@50"),
+            share("candidate_share_p50"),
+            share("bits_share_p50"),
             number("routed_us_p50"),
         ));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use loomdb::{EpisodeId, Explain};
+
+    use super::*;
+
+    /// What is recommended where routing finds the first `found` of ten, and the others were or were no candidates.
+    fn recommended(found: u64, are_candidates: bool) -> String {
+        let answer = |ids: std::ops::Range<u64>| Answer {
+            ids: ids.map(EpisodeId::new).collect(),
+            explain: Explain::default(),
+            micros: 1500.0,
+        };
+        let (mut routed, exhaustive) = (answer(1..found + 1), answer(1..11));
+        let candidates = if are_candidates { 1..11 } else { 1..found + 1 };
+        routed.explain.candidates = Some(candidates.map(EpisodeId::new).collect());
+        let mut tally = Tally::default();
+        tally.add(Contrast { routed: &routed, exhaustive: &exhaustive }, 30_000);
+        recommendation(&tally, RoutingOptions::default(), 30_000)
+    }
+
+    #[test]
+    fn what_is_recommended_follows_from_what_is_lost() {
+        assert!(recommended(10, true).starts_with("Nothing is lost at 10, and nothing at 50"));
+        let unchosen = recommended(5, false);
+        assert!(unchosen.contains("50.00 %") && unchosen.contains("lexical_rows (200)"));
+        assert!(unchosen.contains("above 30000") && unchosen.contains("1.5 ms"), "{unchosen}");
+        let ranked_out = recommended(5, true);
+        assert!(ranked_out.contains("top_k") && !ranked_out.contains("lexical_rows"));
+    }
 }
