@@ -166,6 +166,7 @@ impl<'a, 's> ByWords<'a, 's> {
         self.candidates = candidates.collect::<Result<_>>()?;
         explain.micros.rerank += watch.lap();
         self.tell(explain);
+        explain.rows_exact_at_once = explain.rows_exact;
         Ok(())
     }
 
