@@ -267,7 +267,8 @@ mod tests {
     fn what_is_recommended_follows_from_what_is_lost() {
         assert!(recommended(10, true).starts_with("Nothing is lost at 10, and nothing at 50"));
         let unchosen = recommended(5, false);
-        assert!(unchosen.contains("50.00 %") && unchosen.contains("lexical_rows (200)"));
+        let list = format!("lexical_rows ({})", RoutingOptions::default().lexical_rows);
+        assert!(unchosen.contains("50.00 %") && unchosen.contains(&list), "{unchosen}");
         assert!(unchosen.contains("above 30000") && unchosen.contains("1.5 ms"), "{unchosen}");
         let ranked_out = recommended(5, true);
         assert!(ranked_out.contains("top_k") && !ranked_out.contains("lexical_rows"));
