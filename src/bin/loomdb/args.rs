@@ -250,8 +250,9 @@ searches for 50.
 
   recall@k         share of the exhaustive first k that the routed answer has anywhere
   overlap@k        share of the exhaustive first k that it has in its own first k
-  not_a_candidate  share of the exhaustive first k that is not in its first k and was never considered
-  ranked_out       share that was considered and did not come into its first k
+  not_a_candidate  share of the exhaustive first k that is not in its first k and was not among the candidates:
+                   on no list, or weighed too lightly there to be scored exactly
+  ranked_out       share that was a candidate and did not come into its first k
   candidate_share  turns whose full vector was read, neighbours included, over the turns of the memory
   bits_share       turns whose 1-bit code was read, over the turns of the memory
   loss@k           in a sweep: 1 less recall@k

@@ -20,6 +20,11 @@ const SWEEP_LISTS: [usize; 4] = [50, 100, 200, 400];
 const SWEEP_CELLS: [usize; 5] = [1, 2, 4, 8, 16];
 /// Mean overlap at 10 below which a change is recommended: the bound that `loomdb eval routing` is held to.
 const OVERLAP_GOOD: f64 = 0.98;
+/// How many times as long the lists are that are tried where too much is lost. A stated guess: a remedy that costs more is
+/// none.
+const LONGER_TIMES: usize = 4;
+/// Their length, at most: what [`RoutingOptions`] allows.
+const LIST_ROWS_MAX: usize = 10_000;
 
 /// A user with what is asked of it, and the answers with every turn scored.
 struct Audited {
@@ -53,7 +58,11 @@ pub fn audit(arguments: &Audit, output: &mut Output) -> std::result::Result<(), 
         } else {
             let audited = Audited::new(memory, rows, questions)?;
             let tally = audited.tally(routing)?;
-            let recommendation = recommendation(&tally, routing, rows);
+            let longer = match is_good(&tally) {
+                true => None,
+                false => Some(audited.tally(longer(routing))?),
+            };
+            let recommendation = recommendation(&tally, longer.as_ref(), rows);
             report.extend(json_of(&tally));
             report.insert("recommendation".into(), recommendation.as_str().into());
             text.push_str(&format!("\n{}\n{recommendation}\n\n", table(&tally)));
@@ -182,43 +191,55 @@ fn table(tally: &Tally) -> String {
     format!("{lines}\n{}", tally.costs())
 }
 
-/// What to do, in words.
-fn recommendation(tally: &Tally, routing: RoutingOptions, rows: u64) -> String {
-    let RoutingOptions { lexical_rows, code_rows, cells, .. } = routing;
+/// The same with more of everything that is looked at.
+fn longer(routing: RoutingOptions) -> RoutingOptions {
+    let times = |count: usize| count.saturating_mul(LONGER_TIMES).min(LIST_ROWS_MAX);
+    RoutingOptions {
+        lexical_rows: times(routing.lexical_rows),
+        code_rows: times(routing.code_rows),
+        cells: times(routing.cells),
+        ..routing
+    }
+}
+
+/// What to do, in words. `longer`: the same with longer lists, where that was tried.
+fn recommendation(tally: &Tally, longer: Option<&Tally>, rows: u64) -> String {
     let per_cent = |share: f64| format!("{:.2} %", 100.0 * share);
-    let lost = |at: usize| {
+    let lost = |tally: &Tally, at: usize| {
         let (not_a_candidate, ranked_out) = tally.misses[at].shares();
         not_a_candidate + ranked_out
     };
+    let loss = lost(tally, 0);
     if tally.misses[0].is_none() {
         let deeper = match tally.misses[2].is_none() {
             true => "and nothing at 50".to_owned(),
-            false => format!("and {} at 50", per_cent(lost(2))),
+            false => format!("and {} at 50", per_cent(lost(tally, 2))),
         };
         return format!("Nothing is lost at 10, {deeper}: keep these options.");
     }
-    if tally.overlap[0].mean() >= OVERLAP_GOOD {
-        return format!(
-            "{} is lost at 10, which is little: keep these options.",
-            per_cent(lost(0))
-        );
+    if is_good(tally) {
+        return format!("{} is lost at 10, which is little: keep these options.", per_cent(loss));
     }
-    let (not_a_candidate, ranked_out) = tally.misses[0].shares();
-    let remedy = if not_a_candidate >= ranked_out {
-        format!(
-            "mostly turns that were no candidates: raise RoutingOptions::lexical_rows ({lexical_rows}), code_rows \
-             ({code_rows}) or cells ({cells}); --sweep shows what helps"
-        )
-    } else {
-        "mostly candidates that were ranked out before an exact score: ask for more answers than are needed (top_k)"
-            .to_owned()
+    let remedy = match longer.map(|longer| lost(longer, 0)) {
+        Some(left) if left <= loss / 2.0 => format!(
+            "with lexical_rows, code_rows and cells {LONGER_TIMES} times as large only {}: raise them, --sweep shows \
+             which",
+            per_cent(left)
+        ),
+        _ => "and longer lists do not bring it back, since it is left out before an exact score: ask for more answers \
+              than are needed (top_k)"
+            .to_owned(),
     };
     format!(
         "{} is lost at 10, {remedy}. Or raise whole_rows above {rows}: with every turn scored a search takes {:.1} ms \
          at the median.",
-        per_cent(lost(0)),
+        per_cent(loss),
         tally.exhaustive_micros.at(0.5) / 1000.0
     )
+}
+
+fn is_good(tally: &Tally) -> bool {
+    tally.overlap[0].mean() >= OVERLAP_GOOD
 }
 
 fn sweep_table(sweep: &[Value]) -> String {
@@ -248,28 +269,38 @@ mod tests {
 
     use super::*;
 
-    /// What is recommended where routing finds the first `found` of ten, and the others were or were no candidates.
-    fn recommended(found: u64, are_candidates: bool) -> String {
+    /// The tally of one question of whose first ten routing finds `found`.
+    fn tally(found: u64) -> Tally {
         let answer = |ids: std::ops::Range<u64>| Answer {
             ids: ids.map(EpisodeId::new).collect(),
             explain: Explain::default(),
             micros: 1500.0,
         };
         let (mut routed, exhaustive) = (answer(1..found + 1), answer(1..11));
-        let candidates = if are_candidates { 1..11 } else { 1..found + 1 };
-        routed.explain.candidates = Some(candidates.map(EpisodeId::new).collect());
+        routed.explain.candidates = Some(routed.ids.clone());
         let mut tally = Tally::default();
         tally.add(Contrast { routed: &routed, exhaustive: &exhaustive }, 30_000);
-        recommendation(&tally, RoutingOptions::default(), 30_000)
+        tally
     }
 
     #[test]
-    fn what_is_recommended_follows_from_what_is_lost() {
-        assert!(recommended(10, true).starts_with("Nothing is lost at 10, and nothing at 50"));
-        let unchosen = recommended(5, false);
-        assert!(unchosen.contains("50.00 %") && unchosen.contains("lexical_rows (200)"));
-        assert!(unchosen.contains("above 30000") && unchosen.contains("1.5 ms"), "{unchosen}");
-        let ranked_out = recommended(5, true);
-        assert!(ranked_out.contains("top_k") && !ranked_out.contains("lexical_rows"));
+    fn what_is_recommended_follows_from_what_is_lost_and_what_helps() {
+        let said = |found, longer: Option<u64>| {
+            recommendation(&tally(found), longer.map(tally).as_ref(), 30_000)
+        };
+        assert!(said(10, None).starts_with("Nothing is lost at 10, and nothing at 50"));
+        let helped = said(5, Some(9));
+        assert!(helped.starts_with("50.00 % is lost at 10") && helped.contains("only 10.00 %"));
+        assert!(helped.contains("lexical_rows") && !helped.contains("top_k"), "{helped}");
+        assert!(helped.contains("above 30000") && helped.contains("1.5 ms"), "{helped}");
+        let helpless = said(5, Some(6));
+        assert!(helpless.contains("top_k") && !helpless.contains("lexical_rows"), "{helpless}");
+    }
+
+    #[test]
+    fn longer_lists_are_allowed_ones() {
+        let routing = RoutingOptions { lexical_rows: 9_000, cells: 3, ..RoutingOptions::default() };
+        let RoutingOptions { lexical_rows, cells, .. } = longer(routing);
+        assert_eq!((lexical_rows, cells), (10_000, 12));
     }
 }
