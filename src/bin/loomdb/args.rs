@@ -257,6 +257,7 @@ searches for 50.
   bits_share       turns whose 1-bit code was read, over the turns of the memory
   loss@k           in a sweep: 1 less recall@k
 
+A list is at least twice as long as the answer, so that a sweep shows the same for 50 as for 100.
 A question made of a turn is its beginning without every third word that has a meaning. All questions are
 asked when the user's newest turn was said.";
 
