@@ -133,11 +133,11 @@ impl<'a, 's> ByWords<'a, 's> {
         scan.end(explain);
         explain.micros.scan += watch.lap();
 
-        let chosen = routed::choose(weighed, depth);
         if plan.list_candidates {
-            let ids = chosen.iter().map(|row| EpisodeId::new(rows.id(*row)));
+            let ids = weighed.rows().map(|row| EpisodeId::new(rows.id(row)));
             explain.candidates = Some(ids.collect());
         }
+        let chosen = routed::choose(weighed, depth);
         self.candidates = routed::score(&mut self.exact, chosen, depth, &filter)?;
         explain.micros.rerank += watch.lap();
         self.tell(explain);

@@ -38,6 +38,13 @@ pub(super) struct Weighed {
     pub bar: Option<f32>,
 }
 
+impl Weighed {
+    /// The rows.
+    pub fn rows(&self) -> impl Iterator<Item = u32> {
+        self.rows.iter().map(|candidate| candidate.row)
+    }
+}
+
 /// Looks at the rows best by words and at those best by codes: words roughly, cosines by the codes of the rows alone.
 ///
 /// # Errors
