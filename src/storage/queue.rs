@@ -69,6 +69,12 @@ impl Queue {
         }
     }
 
+    /// Threads that wait for a leader to take their work.
+    #[cfg(any(test, feature = "internals"))]
+    pub fn waiting(&self) -> usize {
+        self.0.lock().expect("no panic holds it").waiting.len()
+    }
+
     /// Commits everything that waits as one group, and hands the lead on.
     fn lead(&self, shared: &Shared) {
         let waiting = std::mem::take(&mut self.0.lock().expect("no panic holds it").waiting);

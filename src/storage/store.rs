@@ -131,6 +131,12 @@ impl Store {
         Ok((value.expect("the work has run"), seq))
     }
 
+    /// Threads of this handle whose commit nobody has begun.
+    #[cfg(any(test, feature = "internals"))]
+    pub fn commits_waiting(&self) -> usize {
+        self.shared().queue.waiting()
+    }
+
     /// Moves what the logs hold into segments and the catalog. `false`: another process is at it, or nothing to do.
     ///
     /// # Errors

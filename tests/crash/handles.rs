@@ -18,8 +18,8 @@ use crate::model::{Model, Row, Write, commit};
 use crate::script::{PATH, Recording, open, open_with, options, space};
 use crate::workloads;
 
-/// Time that two threads get to queue behind a third, which works in the meantime.
-const QUEUE_PAUSE: Duration = Duration::from_millis(30);
+/// Between two looks at the queue.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 fn started() -> (SimVfs, Model) {
     let vfs = SimVfs::new();
@@ -40,9 +40,10 @@ fn cut_everywhere(vfs: &SimVfs, candidates: &Candidates) -> Verdict {
 }
 
 /// Two batches are appended in one piece and their sync fails; another process then commits a batch that is as long as
-/// the first of them. Neither of the two may come back.
+/// each of them, whichever came first. Neither of the two may come back.
 pub fn failed_group(bug: Option<PlantedBug>) -> Verdict {
     let (vfs, model) = started();
+    let write = [Write::Insert(Row::new(0, 4, 60))];
     bug.inspect(|bug| vfs.plant(*bug));
     let other = told("open another process", open(&vfs.new_process()))?;
     let store = told("open", open(&vfs))?;
@@ -62,13 +63,15 @@ pub fn failed_group(bug: Option<PlantedBug>) -> Verdict {
             }
         });
         at_work.recv().expect("the leader runs its work");
-        let threads: Vec<_> = (2..4)
-            .map(|time| {
-                let store = store.clone();
-                scope.spawn(move || commit(&store, &[Write::Insert(Row::new(0, time * 2, 60))]))
+        let threads: Vec<_> = (0..2)
+            .map(|_| {
+                let (store, write) = (store.clone(), write.clone());
+                scope.spawn(move || commit(&store, &write))
             })
             .collect();
-        std::thread::sleep(QUEUE_PAUSE);
+        while store.commits_waiting() < threads.len() {
+            std::thread::sleep(LOOK_AGAIN);
+        }
         let _ = go.send(());
         let _ = leader.join().expect("no panic");
         threads.into_iter().filter_map(|thread| thread.join().expect("no panic").err()).count()
@@ -76,11 +79,10 @@ pub fn failed_group(bug: Option<PlantedBug>) -> Verdict {
     if failed != 2 {
         return Err(format!("{failed} of 2 batches failed with their sync"));
     }
-    let again = [Write::Insert(Row::new(0, 8, 60))];
-    told("commit by the other process", commit(&other, &again))?;
-    let candidates = Candidates::one(2, model.with(&again));
+    told("commit by the other process", commit(&other, &write))?;
+    let candidates = Candidates::one(2, model.with(&write));
     cut_everywhere(&vfs, &candidates)?;
-    let poisoned = commit(&store, &again).map_err(|error| error.kind());
+    let poisoned = commit(&store, &write).map_err(|error| error.kind());
     if poisoned != Err(ErrorKind::Poisoned) {
         return Err(format!("a handle writes on after a failed sync: {poisoned:?}"));
     }
