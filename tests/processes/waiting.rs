@@ -14,6 +14,9 @@ use loomdb::{Db, ErrorKind, Maintenance, TimelineOptions};
 use super::fleet::{Task, command};
 use super::roles::{self, Outcome};
 
+/// A call that takes longer hangs, however busy the machine is.
+const HANGS: Duration = Duration::from_secs(30);
+
 /// Holds the writer lock until `deadline`, which its parent does not wait for.
 pub fn hold(directory: &Path, deadline: Instant) -> Outcome {
     let space = VectorSpace {
@@ -47,7 +50,7 @@ fn a_writer_lock_held_elsewhere_times_out_and_names_its_holder() {
     let mut child = command(directory, &Task { role: "hold", number: 0 }, 0, 60).spawn().unwrap();
     let start = Instant::now();
     while !directory.join("held").exists() {
-        assert!(start.elapsed() < Duration::from_secs(30) && child.try_wait().unwrap().is_none());
+        assert!(start.elapsed() < HANGS && child.try_wait().unwrap().is_none());
         std::thread::sleep(Duration::from_millis(1));
     }
     let start = Instant::now();
@@ -55,7 +58,7 @@ fn a_writer_lock_held_elsewhere_times_out_and_names_its_holder() {
     let waited = start.elapsed();
     assert_eq!(error.kind(), ErrorKind::Locked);
     assert!(error.to_string().contains(&format!("process {}", child.id())), "{error}");
-    assert!(waited >= TIMEOUT && waited < 10 * TIMEOUT, "{waited:?}");
+    assert!(waited >= TIMEOUT && waited < HANGS, "{waited:?}");
 
     // Readers, and openers, do not wait for writers.
     let second = Db::open_with(roles::database(directory), options()).unwrap();
@@ -91,7 +94,7 @@ fn the_catalogs_header_held_elsewhere_times_out_for_every_call() {
         let start = Instant::now();
         let error = call().expect_err(name);
         assert_eq!(error.kind(), ErrorKind::Locked, "{name}: {error:?}");
-        assert!(start.elapsed() < 10 * TIMEOUT, "{name}: {:?}", start.elapsed());
+        assert!(start.elapsed() < HANGS, "{name}: {:?}", start.elapsed());
     };
     check("open", &|| Db::open_with(&path, options()).map(drop));
     check("open to read", &|| Db::open_with(&path, options().read_only(true)).map(drop));
