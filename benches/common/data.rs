@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use loomdb::internals::encode::Embedder;
@@ -26,16 +26,23 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// `count` turns: of the file named by `LOOMDB_TURNS` or by the first argument that ends in `.jsonl` or
-    /// `.jsonl.gz` (one JSON object a line, with `speaker` and `text`), else generated.
+    /// At least `count` turns: of the files that `LOOMDB_TURNS` or the first argument with `.jsonl` in it names, parted by
+    /// commas (one JSON object a line, with `speaker` and `text`, or with `turns` that have them), else generated.
     pub fn load(count: usize) -> Turns {
         let argument = std::env::args().skip(1).find(|argument| argument.contains(".jsonl"));
-        match std::env::var_os("LOOMDB_TURNS").map(PathBuf::from).or(argument.map(PathBuf::from)) {
-            Some(path) => {
-                let turns = read(&path).expect("the file of turns is readable");
+        match std::env::var("LOOMDB_TURNS").ok().or(argument) {
+            Some(names) => {
+                let mut turns = Vec::new();
+                for name in names.split(',') {
+                    turns.extend(read(Path::new(name)).expect("the file of turns is readable"));
+                }
                 assert!(turns.len() >= count, "{} turns are fewer than {count}", turns.len());
-                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                Turns { turns, source: format!("turns of {name}") }
+                let files = names.split(',').map(|name| {
+                    let file = Path::new(name).file_name().unwrap_or_default();
+                    file.to_string_lossy().into_owned()
+                });
+                let files: Vec<String> = files.collect();
+                Turns { source: format!("{} turns of {}", turns.len(), files.join(", ")), turns }
             }
             None => Turns {
                 turns: (0..count as u64).map(generated).collect(),
@@ -54,11 +61,14 @@ fn read(path: &Path) -> std::io::Result<Vec<(String, String)>> {
     };
     let mut turns = Vec::new();
     for line in BufReader::new(reader).lines() {
-        let turn: serde_json::Value = serde_json::from_str(&line?)?;
-        let field = |name: &str| turn[name].as_str().unwrap_or_default().to_owned();
-        let (speaker, text) = (field("speaker"), field("text"));
-        if !text.trim().is_empty() {
-            turns.push((speaker, text));
+        let line: serde_json::Value = serde_json::from_str(&line?)?;
+        let one = std::slice::from_ref(&line);
+        for turn in line["turns"].as_array().map_or(one, Vec::as_slice) {
+            let field = |name: &str| turn[name].as_str().unwrap_or_default().to_owned();
+            let (speaker, text) = (field("speaker"), field("text"));
+            if !text.trim().is_empty() {
+                turns.push((speaker, text));
+            }
         }
     }
     Ok(turns)
@@ -286,8 +296,11 @@ fn files(path: &Path) -> String {
     format!("{}, {}, catalog {:.2} MB", part("segments"), part("log"), catalog as f64 / 1e6)
 }
 
-/// Removes a bench's directory.
+/// Removes a bench's directory, unless `LOOMDB_BENCH_KEEP` is set, for a profiler to look at the database.
 pub fn remove(directory: &Path) {
+    if std::env::var_os("LOOMDB_BENCH_KEEP").is_some() {
+        return;
+    }
     // What is left over lies in `target`, or where the user said.
     let _ = fs::remove_dir_all(directory);
 }

@@ -13,6 +13,7 @@ use crate::storage::Snapshot;
 
 use super::log_rows::LogRows;
 use super::neighbours::{LogOrder, StoredOrder};
+use super::passages::Passages;
 use super::run::Run;
 use super::speakers::Speakers;
 
@@ -48,8 +49,7 @@ pub(super) struct Entry {
 /// What follows from the segments alone.
 #[derive(Debug)]
 pub(super) struct Stored {
-    /// The first passage of each stored row, and the one behind the last.
-    pub starts: Vec<u32>,
+    pub passages: Passages,
     pub order: StoredOrder,
 }
 
@@ -141,7 +141,7 @@ impl Stored {
             starts.pop();
             starts.extend(run.starts()?);
         }
-        Ok(Stored { starts, order: StoredOrder::new(snapshot, runs) })
+        Ok(Stored { passages: Passages::new(starts), order: StoredOrder::new(snapshot, runs) })
     }
 }
 

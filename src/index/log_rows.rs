@@ -109,6 +109,11 @@ impl LogRows {
         self.place.get(&id).copied()
     }
 
+    /// The row of a passage.
+    pub fn row_of_passage(&self, passage: u32) -> u32 {
+        self.starts.partition_point(|start| *start <= passage).saturating_sub(1) as u32
+    }
+
     /// First passage of each row, and the end. Empty without rows.
     pub fn starts(&self) -> &[u32] {
         &self.starts

@@ -7,6 +7,7 @@
 mod cache;
 mod log_rows;
 mod neighbours;
+mod passages;
 mod rows;
 mod run;
 mod speakers;

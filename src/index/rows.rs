@@ -6,7 +6,6 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::ids::EpisodeId;
 use crate::model::{Frequencies, Record};
-use crate::simd;
 use crate::storage::segment::{Counts, PassageLength, Posting};
 use crate::storage::{Part, Snapshot};
 
@@ -142,8 +141,8 @@ impl<'s> UserRows<'s> {
     /// Tells the processor that the passages of a row and the rows around it are asked for soon.
     pub fn expect(&self, row: u32) {
         if row < self.stored.0 {
-            let Stored { starts, order } = &*self.kept.stored;
-            simd::prefetch(&starts[row as usize..=row as usize + 1]);
+            let Stored { passages, order } = &*self.kept.stored;
+            passages.expect(row);
             order.expect(row);
         }
     }
@@ -190,10 +189,7 @@ impl<'s> UserRows<'s> {
                 let (starts, first, at) = (self.log().starts(), self.stored.1, at as usize);
                 first + starts[at]..first + starts[at + 1]
             }
-            None => {
-                let (starts, at) = (&self.kept.stored.starts, row as usize);
-                starts[at]..starts[at + 1]
-            }
+            None => self.kept.stored.passages.of(row),
         }
     }
 
@@ -226,8 +222,8 @@ impl<'s> UserRows<'s> {
         [row, previous, next].into_iter().filter(|row| *row != NO_ROW)
     }
 
-    /// Hands every live passage that holds `term` to `each`, with its row: ascending. Returns how many there are, which
-    /// is the document frequency. `scratch` is overwritten.
+    /// Hands every live passage that holds `term` to `each`: ascending. Returns how many there are, which is the document
+    /// frequency. `scratch` is overwritten.
     ///
     /// # Errors
     /// `Corrupt`.
@@ -235,41 +231,46 @@ impl<'s> UserRows<'s> {
         &self,
         term: &str,
         scratch: &mut Vec<Posting>,
-        mut each: impl FnMut(u32, u32, Frequencies),
+        mut each: impl FnMut(u32, Frequencies),
     ) -> Result<u64> {
         let mut live = 0;
-        let starts = &self.kept.stored.starts;
         for run in &self.runs {
             let Some(lexicon) = &run.lexicon else { continue };
             let Some(postings) = lexicon.find(term)? else { continue };
-            let last = run.first + run.len();
-            // Turns are mostly short: a passage each.
-            let is_even = run.passages.end - run.passages.start == run.len();
-            let mut row = run.first;
             for block in 0..postings.block_count() {
                 postings.decode(block, scratch)?;
                 for posting in scratch.iter() {
-                    let at = posting.passage - run.passages.start;
-                    let passage = at + run.first_passage;
-                    row = if is_even { run.first + at } else { row_of(starts, passage, row, last) };
-                    if run.is_live(row - run.first) {
+                    let passage = posting.passage - run.passages.start + run.first_passage;
+                    if !run.has_dead || run.is_live(self.row_of(passage) - run.first) {
                         live += 1;
-                        each(passage, row, posting.frequencies);
+                        each(passage, posting.frequencies);
                     }
                 }
             }
         }
-        let mut row = 0;
         let log = self.log();
         for posting in log.postings(term) {
-            row = row_of(log.starts(), posting.passage, row, log.len());
-            if log.is_live(row) {
+            if log.is_live(log.row_of_passage(posting.passage)) {
                 live += 1;
-                let (rows, passages) = self.stored;
-                each(passages + posting.passage, rows + row, posting.frequencies);
+                each(self.stored.1 + posting.passage, posting.frequencies);
             }
         }
         Ok(live)
+    }
+
+    /// The row of a passage.
+    pub fn row_of(&self, passage: u32) -> u32 {
+        match passage.checked_sub(self.stored.1) {
+            Some(passage) => self.stored.0 + self.log().row_of_passage(passage),
+            None => self.kept.stored.passages.row_of(passage),
+        }
+    }
+
+    /// Tells the processor that the row of a passage is asked for soon.
+    pub fn expect_row_of(&self, passage: u32) {
+        if passage < self.stored.1 {
+            self.kept.stored.passages.expect_row_of(passage);
+        }
     }
 
     /// The number of the row at `row` of a part of the same snapshot; `id` is its episode.
@@ -302,36 +303,6 @@ impl<'s> UserRows<'s> {
         match self.at(row) {
             At::Run(run, at) if self.has_code(row) => run.code(at),
             _ => Ok(None),
-        }
-    }
-}
-
-/// The row of `passage`, which is in `from..to`: steps that double, then halves. `starts`: the first passage of each
-/// row, ascending.
-fn row_of(starts: &[u32], passage: u32, from: u32, to: u32) -> u32 {
-    let (mut low, mut step) = (from, 1);
-    while low + step < to && starts[(low + step) as usize] <= passage {
-        low += step;
-        step *= 2;
-    }
-    let high = (low + step).min(to);
-    let within = &starts[low as usize..high as usize];
-    low + within.partition_point(|start| *start <= passage).saturating_sub(1) as u32
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_passage_leads_to_its_row_from_anywhere_before() {
-        let starts = [0, 1, 4, 5, 6, 10, 11, 12, 13, 20];
-        for row in 0..9u32 {
-            for passage in starts[row as usize]..starts[row as usize + 1] {
-                for from in 0..=row {
-                    assert_eq!(row_of(&starts, passage, from, 9), row);
-                }
-            }
         }
     }
 }

@@ -117,7 +117,7 @@ impl<'a, 's> ByWords<'a, 's> {
         scan.nearest(options.cells, explain)?;
         let mut weighed = routed::weigh(&mut self.exact, &list, &scan.found(most), parts)?;
         if options.widen && !scan.waiting().is_empty() {
-            let has_words = self.exact.scorer.lexical.rough().len() >= CONFIDENT_ROWS
+            let has_words = self.exact.scorer.lexical.reached() >= CONFIDENT_ROWS
                 && list.best >= CONFIDENT_COVERAGE;
             let bar = weighed.bar.filter(|_| has_words);
             let weights = &self.memory.words.weights;

@@ -30,8 +30,8 @@ pub(super) struct RowSlot {
 }
 
 impl Slot for RowSlot {
-    const EMPTY: RowSlot =
-        RowSlot { cosine: f32::NAN, estimate: f32::NAN, own: f32::NAN, is_used: false };
+    const EMPTY: &'static RowSlot =
+        &RowSlot { cosine: f32::NAN, estimate: f32::NAN, own: f32::NAN, is_used: false };
 
     fn mark_used(&mut self) -> bool {
         std::mem::replace(&mut self.is_used, true)

@@ -14,6 +14,7 @@ mod formula;
 mod found;
 mod lexical;
 mod nearest;
+mod numbers;
 mod plan;
 mod query;
 mod question;

@@ -63,6 +63,7 @@ pub(super) fn weigh(
         for (at, &row) in chosen.iter().enumerate() {
             if let Some(row) = chosen.get(at + ROWS_AHEAD) {
                 exact.expect_estimate(*row);
+                exact.scorer.rows.expect(*row);
             }
             let cosine = exact.estimate(row)?;
             let words = exact.scorer.lexical.rough_score(row);
@@ -220,23 +221,20 @@ fn by_codes(
 /// The rows that are best by words and priors, at most `most`.
 pub(super) fn by_words(exact: &Exact<'_, '_>, most: usize, filter: &impl Admit) -> LexicalList {
     let (lexical, rows) = (&exact.scorer.lexical, exact.scorer.rows);
-    let rough = lexical.rough().iter().copied();
-    let mut pool: Vec<Candidate> = rough
-        .filter(|(row, _)| !filter.is_narrow() || filter.passes(*row))
-        .map(|(row, score)| Candidate { score, id: row.into(), row })
-        .collect();
-    keep_best(&mut pool, LEXICAL_POOL_ROWS.max(2 * most));
-    if !filter.is_narrow() {
-        // Of all readable rows few are not to be found: asking the best is enough.
-        pool.retain(|candidate| filter.passes(candidate.row));
-    }
-    let mut sums = pool.clone();
-    let next = if most < sums.len() {
-        sums.select_nth_unstable_by(most, Candidate::order).1.score
-    } else {
-        0.0
+    let passes = |row| filter.passes(row);
+    // Of all readable rows few are not to be found: asking the best is enough.
+    let admits = filter.is_narrow().then_some(&passes as &dyn Fn(u32) -> bool);
+    let count = LEXICAL_POOL_ROWS.max(2 * most);
+    let best = lexical.best_roughly(count, admits).into_iter();
+    let mut pool: Vec<Candidate> =
+        best.map(|(row, score)| Candidate { score, id: row.into(), row }).collect();
+    keep_best(&mut pool, count);
+    pool.retain(|candidate| filter.is_narrow() || filter.passes(candidate.row));
+    let best = pool.iter().map(|candidate| candidate.score).fold(0.0, f32::max);
+    let next = match most < pool.len() {
+        true => pool.select_nth_unstable_by(most, Candidate::order).1.score,
+        false => 0.0,
     };
-    let best = sums.iter().map(|candidate| candidate.score).fold(0.0, f32::max);
     for at in 0..pool.len() {
         if let Some(ahead) = pool.get(at + ROWS_AHEAD) {
             rows.expect_words(ahead.row);
@@ -247,7 +245,6 @@ pub(super) fn by_words(exact: &Exact<'_, '_>, most: usize, filter: &impl Admit) 
     keep_best(&mut pool, most);
     let mut rows: Vec<u32> = pool.into_iter().map(|candidate| candidate.row).collect();
     rows.sort_unstable();
-    rows.dedup();
     LexicalList { rows, best: lexical.share_of(best), next: lexical.share_of(next) }
 }
 

@@ -1,26 +1,26 @@
-//! A large memory: which rows are promising by words, and the exact sums of those that are asked for.
-//!
-//! A rare term proposes rows; one that more passages hold only adds to those that a rarer one has proposed. The rough sums
-//! that choose take every passage for one of mean length, and let the next turn alone borrow. Exact sums are made anew for
-//! the chosen rows alone, from a table of what they and their neighbours hold of each term.
+//! The exact sums of the rows of a large memory that are asked for, from a table of what they and their neighbours hold of
+//! each term.
 
 use std::ops::Range;
 
 use crate::error::Result;
 use crate::index::{NO_ROW, UserRows};
 use crate::model::Frequencies;
-use crate::options::{PROPOSING_TERM_PASSAGES_MAX, RecallOptions};
+use crate::options::RecallOptions;
 
-use super::super::formula::{Held, length_norm, term_score};
-use super::super::slots::{NumberSet, ROWS_AHEAD, SlotPool};
+use super::super::formula::Held;
+use super::super::numbers::NumberSet;
+use super::super::slots::{ROWS_AHEAD, SlotPool};
+use super::rough::Rough;
 use super::{Lexical, PassageSlot, half_terms};
 
 /// The live postings of the question's known terms, in the order of the terms.
 pub(super) struct Lists(Vec<List>);
 
-struct List {
-    weight: f32,
-    postings: Vec<(u32, u32, Frequencies)>,
+/// The live postings of one term, ascending.
+pub(super) struct List {
+    pub weight: f32,
+    pub postings: Vec<(u32, Frequencies)>,
 }
 
 /// A passage whose sum is asked for, with those that it borrows from: lines of a [`Table`].
@@ -57,58 +57,16 @@ impl<'r, 's> Lexical<'r, 's> {
         let (mut lists, mut scratch) = (Vec::new(), Vec::new());
         for (term, count) in terms {
             let mut postings = Vec::new();
-            let df = rows.postings(term, &mut scratch, |passage, row, frequencies| {
-                postings.push((passage, row, frequencies));
+            let df = rows.postings(term, &mut scratch, |passage, frequencies| {
+                postings.push((passage, frequencies));
             })?;
             if let Some(weight) = lexical.weight(df, *count) {
                 lists.push(List { weight, postings });
             }
         }
-        lexical.look_roughly(&lists);
+        lexical.rough = Some(Rough::new(rows, &lists, weights));
         lexical.lists = Some(Lists(lists));
         Ok(lexical)
-    }
-
-    fn look_roughly(&mut self, lists: &[List]) {
-        let mut by_rarity: Vec<&List> = lists.iter().collect();
-        by_rarity.sort_by_key(|list| list.postings.len());
-        let (rows, weights) = (self.rows, self.weights);
-        let mut reached = NumberSet::new(rows.passage_count());
-        for (rank, list) in by_rarity.into_iter().enumerate() {
-            let proposes = rank < 2 || list.postings.len() as u64 <= PROPOSING_TERM_PASSAGES_MAX;
-            for (at, &(passage, row, frequencies)) in list.postings.iter().enumerate() {
-                if let Some((passage, row, _)) = list.postings.get(at + ROWS_AHEAD)
-                    && proposes
-                {
-                    self.slots.expect(*passage);
-                    rows.expect(*row);
-                }
-                if !proposes && !reached.contains(passage) {
-                    continue;
-                }
-                let own = f32::from(half_terms(frequencies)) * 0.5;
-                self.add_roughly(passage, row, rough(own, list.weight, weights), &mut reached);
-                if !proposes || frequencies.text == 0 || passage + 1 != rows.passages(row).end {
-                    continue;
-                }
-                let [_, next] = rows.around(row);
-                if next != NO_ROW {
-                    let lent = f32::from(frequencies.text) * weights.words_previous;
-                    let lent = rough(lent, list.weight, weights);
-                    self.add_roughly(rows.passages(next).start, next, lent, &mut reached);
-                }
-            }
-        }
-    }
-
-    fn add_roughly(&mut self, passage: u32, row: u32, sum: f32, reached: &mut NumberSet) {
-        let slot = self.slots.write(passage);
-        if slot.rough == 0 {
-            reached.insert(passage);
-            self.rough.push((row, 0.0));
-            slot.rough = self.rough.len() as u32;
-        }
-        self.rough[slot.rough as usize - 1].1 += sum;
     }
 
     /// Makes the exact sums of some rows that have none yet: [`Lexical::score`] tells of these and of no others. Does
@@ -136,7 +94,7 @@ impl<'r, 's> Lexical<'r, 's> {
         }
         table.cells.resize(table.passages.len() * lists.len(), (0, 0));
         for (column, list) in lists.iter().enumerate() {
-            for (passage, _, frequencies) in &list.postings {
+            for (passage, frequencies) in &list.postings {
                 if table.needed.contains(*passage) {
                     let line = self.slots.read(*passage).line as usize - 1;
                     table.cells[line * lists.len() + column] =
@@ -203,9 +161,4 @@ impl<'r, 's> Lexical<'r, 's> {
         }
         slot.line - 1
     }
-}
-
-/// What a frequency adds to a passage of mean length.
-fn rough(frequency: f32, weight: f32, weights: &RecallOptions) -> f32 {
-    term_score(weight, frequency, length_norm(1.0, 1.0, weights), weights)
 }

@@ -5,6 +5,7 @@
 //! passage's sum is always made in the order of the terms, so that both agree to the last bit.
 
 mod chosen;
+mod rough;
 
 use crate::error::Result;
 use crate::index::{NO_ROW, UserRows};
@@ -16,6 +17,7 @@ use super::formula::{Held, idf, length_norm, possible_maximum, term_score};
 use super::slots::{Slot, SlotPool, Slots};
 
 use chosen::Lists;
+use rough::Rough;
 
 /// What is known of one passage.
 #[derive(Clone, Copy, Debug)]
@@ -24,8 +26,6 @@ pub(super) struct PassageSlot {
     sum: f32,
     /// The length norm; 0 before it is asked for.
     norm: f32,
-    /// The entry of a rough look, counted from 1; 0 for none.
-    rough: u32,
     /// The line of a table of frequencies, counted from 1; 0 for none.
     line: u32,
     /// Of the term at hand: in the passage itself, the text and the speaker counting 2 and the date 1.
@@ -40,10 +40,9 @@ pub(super) struct PassageSlot {
 }
 
 impl Slot for PassageSlot {
-    const EMPTY: PassageSlot = PassageSlot {
+    const EMPTY: &'static PassageSlot = &PassageSlot {
         sum: 0.0,
         norm: 0.0,
-        rough: 0,
         line: 0,
         own_halves: 0,
         previous: 0,
@@ -66,8 +65,8 @@ pub(super) struct Lexical<'r, 's> {
     /// Mean length of the user's passages.
     average: f32,
     slots: Slots<PassageSlot>,
-    /// Rows that a rough look found, with their rough sums; one of several passages may stand here several times.
-    rough: Vec<(u32, f32)>,
+    /// What a rough look found, where rows are scored when they are asked for.
+    rough: Option<Rough>,
     /// The postings, where rows are scored when they are asked for.
     lists: Option<Lists>,
     weight_sum: f32,
@@ -106,7 +105,7 @@ impl<'r, 's> Lexical<'r, 's> {
             pool,
             average: (halves / 2.0 / live) as f32,
             slots: pool.take(rows.passage_count()),
-            rough: Vec::new(),
+            rough: None,
             lists: None,
             weight_sum: 0.0,
             postings: 0,
@@ -142,8 +141,8 @@ impl<'r, 's> Lexical<'r, 's> {
         touched: &mut Vec<(u32, u32)>,
     ) -> Result<()> {
         let rows = self.rows;
-        let df = rows.postings(term, scratch, |passage, row, frequencies| {
-            self.spread(passage, row, frequencies, touched);
+        let df = rows.postings(term, scratch, |passage, frequencies| {
+            self.spread(passage, rows.row_of(passage), frequencies, touched);
         })?;
         let Some(weight) = self.weight(df, count) else { return Ok(()) };
         for (passage, row) in touched.drain(..) {
@@ -155,7 +154,7 @@ impl<'r, 's> Lexical<'r, 's> {
                 next: slot.next.into(),
             };
             let (sum, norm) = (slot.sum, slot.norm);
-            *slot = PassageSlot { sum, norm, is_used: true, ..PassageSlot::EMPTY };
+            *slot = PassageSlot { sum, norm, is_used: true, ..*PassageSlot::EMPTY };
             let added = self.score_of(passage, row, held, weight);
             self.slots.write(passage).sum += added;
         }
@@ -251,23 +250,29 @@ impl<'r, 's> Lexical<'r, 's> {
         norm
     }
 
-    /// The rows that a rough look found, each with a score that only orders them; a row of several passages may come
-    /// several times.
-    pub fn rough(&self) -> &[(u32, f32)] {
-        &self.rough
+    /// Passages that a rough look found.
+    pub fn reached(&self) -> usize {
+        self.rough.as_ref().map_or(0, Rough::len)
     }
 
-    /// The share of the rough sum of a row in what the question could reach: that of its best passage; 0 when no rare term
-    /// reaches it.
+    /// The rows that a rough look takes for the best, each once, with sums that only order them: those of the `most` best
+    /// passages, and those that borrow from them. Only rows that `admits` lets pass.
+    pub fn best_roughly(
+        &self,
+        most: usize,
+        admits: Option<&dyn Fn(u32) -> bool>,
+    ) -> Vec<(u32, f32)> {
+        self.rough.as_ref().map_or_else(Vec::new, |rough| rough.best(self.rows, most, admits))
+    }
+
+    /// The share of the rough sum of a row in what the question could reach; 0 when no rare term reaches it.
     pub fn rough_score(&self, row: u32) -> f32 {
-        let slots = self.slots.range(self.rows.passages(row));
-        let reached = slots.iter().filter_map(|slot| slot.rough.checked_sub(1));
-        self.share_of(reached.map(|at| self.rough[at as usize].1).fold(0.0, f32::max))
+        self.rough.as_ref().map_or(0.0, |rough| self.share_of(rough.sum(self.rows, row)))
     }
 
     /// The score of a row: that of its best passage, over what the question could reach at most.
     pub fn score(&self, row: u32) -> LexicalScore {
-        let slots = self.slots.range(self.rows.passages(row));
+        let slots = self.rows.passages(row).map(|passage| self.slots.read(passage));
         let (mut best, mut passage) = (0.0, 0);
         for (at, slot) in (0..).zip(slots) {
             if slot.sum > best {
