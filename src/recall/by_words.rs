@@ -113,9 +113,9 @@ impl<'a, 's> ByWords<'a, 's> {
         let row_filter = RowFilter::new(snapshot, user, &plan.filters)?;
         let ground = Ground { snapshot, parts, query: vector, space, filter: &row_filter };
         let most = options.code_rows.max(2 * depth);
-        let mut scan = Scan::begin(ground, WIDENED_LIST_TIMES * most, depth, explain)?;
+        let mut scan = Scan::begin(ground, most, depth, explain)?;
         scan.nearest(options.cells, explain)?;
-        let mut weighed = routed::weigh(&mut self.exact, &list, &scan.found(most), parts)?;
+        let mut weighed = routed::weigh(&mut self.exact, &list, &scan.found(), parts)?;
         if options.widen && !scan.waiting().is_empty() {
             let has_words = self.exact.scorer.lexical.reached() >= CONFIDENT_ROWS
                 && list.best >= CONFIDENT_COVERAGE;
@@ -125,9 +125,10 @@ impl<'a, 's> ByWords<'a, 's> {
             let is_able = |cell: &Waiting| {
                 bar.is_none_or(|bar| next + weights.vector * cell.direction_cosine() > bar)
             };
-            if scan.widen(is_able, explain)? > 0 {
-                let most = WIDENED_LIST_TIMES * most;
-                weighed = routed::weigh(&mut self.exact, &list, &scan.found(most), parts)?;
+            if scan.waiting().iter().any(is_able) {
+                scan.keep(WIDENED_LIST_TIMES * most)?;
+                scan.widen(is_able, explain)?;
+                weighed = routed::weigh(&mut self.exact, &list, &scan.found(), parts)?;
             }
         }
         scan.end(explain);

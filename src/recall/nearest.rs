@@ -25,7 +25,7 @@ pub(super) fn nearest_rows(
     let first = options.cells.max(scan.waiting().len() / FIRST_CELLS_SHARE);
     scan.nearest(first, explain)?;
     if options.widen && !scan.waiting().is_empty() {
-        let bar = bar(ground, &scan.found(most), depth)?;
+        let bar = bar(ground, &scan.found(), depth)?;
         let expected = |cell: &super::scan::Waiting| match bar {
             Some(bar) => cell.expected_above(bar, ground.query.len()),
             None => f32::INFINITY,
@@ -36,7 +36,7 @@ pub(super) fn nearest_rows(
         );
         scan.widen(|cell| expected(cell) > least, explain)?;
     }
-    let found = scan.found(most);
+    let found = scan.found();
     scan.end(explain);
     Ok(found)
 }

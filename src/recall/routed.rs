@@ -224,7 +224,7 @@ pub(super) fn by_words(exact: &Exact<'_, '_>, most: usize, filter: &impl Admit) 
     let passes = |row| filter.passes(row);
     // Of all readable rows few are not to be found: asking the best is enough.
     let admits = filter.is_narrow().then_some(&passes as &dyn Fn(u32) -> bool);
-    let count = LEXICAL_POOL_ROWS.max(2 * most);
+    let count = LEXICAL_POOL_ROWS.max(most * 3 / 2);
     let best = lexical.best_roughly(count, admits).into_iter();
     let mut pool: Vec<Candidate> =
         best.map(|(row, score)| Candidate { score, id: row.into(), row }).collect();

@@ -1,6 +1,7 @@
 //! Chooses candidates: one pass over the codes of a user's cells, with the filters inside it, so that as many
 //! candidates come out as pass the filters, up to the number asked for.
 
+use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::ids::SegmentId;
 use crate::model::{Record, VectorSpace};
 use crate::options::{CELL_SPREAD, EXACT_SCAN_ROWS_MAX};
-use crate::simd::{self, Best, CodeQuery, Codec, Scored};
+use crate::simd::{Best, CodeQuery, Codec, Rounded, Scored};
 use crate::storage::dead::DeadRows;
 use crate::storage::segment::{ROW_HAS_VECTOR, Segment};
 use crate::storage::{Part, Snapshot};
@@ -77,8 +78,10 @@ pub(super) struct Scan<'a> {
     /// Named by their places: which of two equal estimates is taken decides nothing.
     by_code: Best,
     exact: BestPlaces,
-    /// The cells of clusters that were not scanned, the nearest last.
+    /// The cells of clusters that were not scanned.
     waiting: Vec<Waiting>,
+    /// The cells of clusters that were, and the parts without clusters that were scanned by codes.
+    scanned: (Vec<Waiting>, Vec<u32>),
     segments: HashSet<SegmentId>,
     segments_visited: HashSet<SegmentId>,
 }
@@ -90,12 +93,18 @@ pub(super) struct Waiting {
     /// Which of the part's clusters.
     number: u32,
     rows: u32,
-    /// The mean of the cosines of its rows.
+    /// The mean of the cosines of its rows, from the rounded centroid.
     pub cosine: f32,
     radius: f32,
 }
 
 impl Waiting {
+    /// The nearest first.
+    fn order(&self, other: &Waiting) -> Ordering {
+        let place = |cell: &Waiting| (cell.part, cell.number);
+        other.cosine.total_cmp(&self.cosine).then(place(self).cmp(&place(other)))
+    }
+
     /// The cosine of the direction in which the cell lies; its rows are of unit length.
     pub fn direction_cosine(&self) -> f32 {
         self.cosine / (1.0 - self.radius * self.radius).max(1e-6).sqrt()
@@ -134,10 +143,13 @@ impl<'a> Scan<'a> {
             by_code: Best::new(most),
             exact: BestPlaces::new(depth),
             waiting: Vec::new(),
+            scanned: (Vec::new(), Vec::new()),
             segments: HashSet::new(),
             segments_visited: HashSet::new(),
         };
         let is_open = ground.filter.is_open();
+        let mut query = Rounded::new(ground.query.len());
+        query.push(ground.query.iter().copied());
         for (part, rows) in (0..).zip(ground.parts) {
             match rows {
                 Part::Log { records } => scan.log(part, records, explain)?,
@@ -147,12 +159,13 @@ impl<'a> Scan<'a> {
                         && has_codes(segment, ground.snapshot.codec()) =>
                 {
                     scan.segments.insert(segment.id());
+                    let centroids = segment.rounded_centroids()?;
                     for (number, cluster) in (*first..).zip(*clusters) {
                         scan.waiting.push(Waiting {
                             part,
                             number: number - first,
                             rows: cluster.entries.end - cluster.entries.start,
-                            cosine: centroid_cosine(ground.query, segment.centroid(number)?),
+                            cosine: centroids.dot(number as usize, &query),
                             radius: cluster.radius,
                         });
                     }
@@ -161,10 +174,7 @@ impl<'a> Scan<'a> {
             }
         }
         explain.cells_scored += scan.waiting.len() as u64;
-        explain.bytes_touched += (scan.waiting.len() * ground.query.len() * 4) as u64;
-        scan.waiting.sort_unstable_by(|a, b| {
-            a.cosine.total_cmp(&b.cosine).then((b.part, b.number).cmp(&(a.part, a.number)))
-        });
+        explain.bytes_touched += (scan.waiting.len() * ground.query.len()) as u64;
         Ok(scan)
     }
 
@@ -173,14 +183,15 @@ impl<'a> Scan<'a> {
     /// # Errors
     /// `Corrupt`, `Io`.
     pub fn nearest(&mut self, count: usize, explain: &mut Explain) -> Result<()> {
-        for _ in 0..count {
-            let Some(cluster) = self.waiting.pop() else { break };
-            self.cluster(&cluster, explain)?;
+        let count = count.min(self.waiting.len());
+        if count > 0 && count < self.waiting.len() {
+            self.waiting.select_nth_unstable_by(count - 1, Waiting::order);
         }
-        Ok(())
+        let mut nearest: Vec<Waiting> = self.waiting.drain(..count).collect();
+        self.clusters(&mut nearest, explain)
     }
 
-    /// Scans those of the cells that are left that `wanted` names, and returns how many.
+    /// Scans those of the cells that are left that `wanted` names.
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
@@ -188,30 +199,45 @@ impl<'a> Scan<'a> {
         &mut self,
         wanted: impl Fn(&Waiting) -> bool,
         explain: &mut Explain,
-    ) -> Result<usize> {
-        let (wanted, left) = self.waiting.iter().partition(|cell| wanted(cell));
+    ) -> Result<()> {
+        let (mut chosen, left): (Vec<Waiting>, _) =
+            self.waiting.iter().partition(|cell| wanted(cell));
         self.waiting = left;
-        let wanted: Vec<Waiting> = wanted;
-        for cluster in wanted.iter().rev() {
-            self.cluster(cluster, explain)?;
-        }
-        explain.cells_widened += wanted.len() as u64;
-        Ok(wanted.len())
+        explain.cells_widened += chosen.len() as u64;
+        self.clusters(&mut chosen, explain)
     }
 
-    /// The cells that are left, the nearest last.
+    /// Scans some cells, the nearest first.
+    fn clusters(&mut self, cells: &mut [Waiting], explain: &mut Explain) -> Result<()> {
+        cells.sort_unstable_by(Waiting::order);
+        self.scanned.0.extend_from_slice(cells);
+        cells.iter().try_for_each(|cell| self.cluster(cell, explain))
+    }
+
+    /// Keeps the best `most` rows by code from now on. What was scanned is scanned again for it: a search that is sure of its
+    /// answer, as most are, gathers the fewer.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub fn keep(&mut self, most: usize) -> Result<()> {
+        self.by_code = Best::new(most);
+        let (cells, parts) = std::mem::take(&mut self.scanned);
+        // Counted when they were scanned first.
+        let mut counted = Explain::default();
+        cells.iter().try_for_each(|cell| self.cluster(cell, &mut counted))?;
+        parts.iter().try_for_each(|part| self.cell(*part, &mut counted))?;
+        self.scanned = (cells, parts);
+        Ok(())
+    }
+
+    /// The cells that are left.
     pub fn waiting(&self) -> &[Waiting] {
         &self.waiting
     }
 
-    /// What was found so far; of the rows by code the best `most`.
-    pub fn found(&self, most: usize) -> Candidates {
-        let mut by_code = self.by_code.clone().into_unsorted();
-        if most < by_code.len() {
-            by_code.select_nth_unstable_by(most, |a, b| a.0.order(&b.0));
-            by_code.truncate(most);
-        }
-        let by_code = by_code.into_iter();
+    /// What was found so far.
+    pub fn found(&self) -> Candidates {
+        let by_code = self.by_code.clone().into_unsorted().into_iter();
         let place =
             |(scored, row): (Scored, u32)| (Place { part: scored.name as u32, row }, scored.score);
         Candidates {
@@ -255,6 +281,7 @@ impl<'a> Scan<'a> {
         if !has_codes || rows.len() < EXACT_SCAN_ROWS_MAX {
             self.cell_exactly(&cell, explain)
         } else {
+            self.scanned.1.push(part);
             self.cell_by_codes(&cell, explain)
         }
     }
@@ -292,17 +319,6 @@ impl<'a> Scan<'a> {
         explain.rows_by_code += members.len() as u64;
         explain.bytes_touched += (codes.len() + size_of_val(factors)) as u64;
         Ok(())
-    }
-}
-
-/// The mean cosine of a cell's rows: the query times their mean.
-fn centroid_cosine(query: &[f32], mean: &[u8]) -> f32 {
-    match simd::as_floats(mean) {
-        Some(mean) => simd::dot(query, mean),
-        None => {
-            let mean = mean.as_chunks().0.iter().map(|value| f32::from_le_bytes(*value));
-            query.iter().zip(mean).map(|(a, b)| a * b).sum()
-        }
     }
 }
 

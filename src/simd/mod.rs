@@ -10,6 +10,7 @@ mod kernels;
 mod portable;
 mod reference;
 mod rotate;
+mod rounded;
 mod scan;
 mod select;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -18,5 +19,6 @@ mod x86;
 pub use codec::{Codec, QUERY_BITS};
 pub use floats::{as_floats, prefetch};
 pub use kernels::{dot, kernel_names};
+pub use rounded::Rounded;
 pub use scan::CodeQuery;
 pub use select::{Best, Scored};

@@ -23,6 +23,36 @@ pub(super) struct List {
     pub postings: Vec<(u32, Frequencies)>,
 }
 
+/// Postings that are passed over in the time in which one is searched for, about.
+const SEARCH_POSTINGS: usize = 16;
+
+impl List {
+    /// Hands the postings of some passages, which ascend and are those of `set`, to `each`.
+    fn each_of(&self, passages: &[u32], set: &NumberSet, mut each: impl FnMut((u32, Frequencies))) {
+        if passages.len() * SEARCH_POSTINGS > self.postings.len() {
+            let wanted = self.postings.iter().filter(|(passage, _)| set.contains(*passage));
+            wanted.for_each(|posting| each(*posting));
+            return;
+        }
+        let mut rest = &self.postings[..];
+        for wanted in passages {
+            // Steps that double, then halves.
+            let mut step = 1;
+            while step < rest.len() && rest[step].0 < *wanted {
+                step *= 2;
+            }
+            let (from, to) = (step / 2, rest.len().min(step + 1));
+            let at = from + rest[from..to].partition_point(|(passage, _)| passage < wanted);
+            rest = &rest[at..];
+            match rest.first() {
+                Some(posting) if posting.0 == *wanted => each(*posting),
+                Some(_) => {}
+                None => break,
+            }
+        }
+    }
+}
+
 /// A passage whose sum is asked for, with those that it borrows from: lines of a [`Table`].
 struct Asked {
     passage: u32,
@@ -93,14 +123,14 @@ impl<'r, 's> Lexical<'r, 's> {
             }
         }
         table.cells.resize(table.passages.len() * lists.len(), (0, 0));
+        let mut ascending = table.passages.clone();
+        ascending.sort_unstable();
         for (column, list) in lists.iter().enumerate() {
-            for (passage, frequencies) in &list.postings {
-                if table.needed.contains(*passage) {
-                    let line = self.slots.read(*passage).line as usize - 1;
-                    table.cells[line * lists.len() + column] =
-                        (half_terms(*frequencies), frequencies.text);
-                }
-            }
+            list.each_of(&ascending, &table.needed, |(passage, frequencies)| {
+                let line = self.slots.read(passage).line as usize - 1;
+                table.cells[line * lists.len() + column] =
+                    (half_terms(frequencies), frequencies.text);
+            });
         }
         for one in &asked {
             let mut sum = 0.0;
@@ -160,5 +190,31 @@ impl<'r, 's> Lexical<'r, 's> {
             slot.line = table.passages.len() as u32;
         }
         slot.line - 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn postings_of_few_passages_are_those_of_a_scan() {
+        let holds = |passage: u32| passage.is_multiple_of(3) || passage.is_multiple_of(7);
+        let frequencies = Frequencies { text: 1, speaker: 0, date: 0 };
+        let postings = (0..1000).filter(|passage| holds(*passage));
+        let list = List { weight: 1.0, postings: postings.map(|one| (one, frequencies)).collect() };
+        for step in [1, 2, 5, 40, 333, 998] {
+            for first in [0, 1, 3, 996] {
+                let passages: Vec<u32> = (first..1100).step_by(step).collect();
+                let mut set = NumberSet::new(1100);
+                let is_new = passages.iter().all(|passage| set.insert(*passage));
+                assert!(is_new);
+                let mut found = Vec::new();
+                list.each_of(&passages, &set, |(passage, _)| found.push(passage));
+                let expected: Vec<u32> =
+                    passages.into_iter().filter(|one| *one < 1000 && holds(*one)).collect();
+                assert_eq!(found, expected, "from {first} by {step}");
+            }
+        }
     }
 }

@@ -15,6 +15,7 @@ use super::{Cell, RowSource, SegmentInput};
 use crate::error::{Error, Result};
 use crate::ids::UserNumber;
 use crate::model::{RowKind, VectorSpace, unpack_vector};
+use crate::simd::Rounded;
 use crate::storage::clusters::clusters;
 
 /// Rows of one user and kind that lie near each other.
@@ -196,6 +197,22 @@ impl Segment {
         let width = u64::from(self.space().dimension) * 4;
         let start = u64::from(number) * width;
         self.columns.bytes(Section::Centroids, start..start + width)
+    }
+
+    /// All centroids, rounded. Reads them when they are asked for first.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub fn rounded_centroids(&self) -> Result<&Rounded> {
+        if let Some(centroids) = self.centroids.get() {
+            return Ok(centroids);
+        }
+        let mut rounded = Rounded::new(self.space().dimension as usize);
+        for number in 0..self.clusters.len() as u32 {
+            let values = self.centroid(number)?.as_chunks().0.iter();
+            rounded.push(values.map(|value| f32::from_le_bytes(*value)));
+        }
+        Ok(self.centroids.get_or_init(|| rounded))
     }
 
     /// The rows of some entries, little-endian `u32`. They are only what the file says: see [`Segment::rows`].

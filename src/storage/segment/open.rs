@@ -65,6 +65,7 @@ impl Segment {
             cache: None,
             opened: OPENED.fetch_add(1, Ordering::Relaxed),
             user_names: std::sync::OnceLock::new(),
+            centroids: std::sync::OnceLock::new(),
             speaker_names: std::sync::OnceLock::new(),
         })
     }

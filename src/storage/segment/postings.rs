@@ -103,7 +103,18 @@ pub fn take_varint(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
 fn decode_block(bytes: &[u8], mut next: u64, out: &mut [Posting]) -> Option<u64> {
     let mut at = 0;
     for slot in out {
-        let (value, behind) = take_varint(bytes, at)?;
+        // One byte or two, without asking which: lists of middling terms mix them as chance has it.
+        let (value, behind) = match bytes.get(at..at + 2) {
+            Some(&[low, high]) if low & high < 0x80 => {
+                let more = u64::from(low >> 7);
+                if more == 1 && high == 0 {
+                    return None;
+                }
+                let value = u64::from(low & 0x7f) | (u64::from(high) << 7) * more;
+                (value, at + 1 + more as usize)
+            }
+            _ => take_varint(bytes, at)?,
+        };
         at = behind;
         let delta = value >> 2;
         if delta == 0 {

@@ -18,6 +18,7 @@ use super::{Cell, RowHead, Tombstone};
 use crate::error::{Error, Result};
 use crate::ids::{EpisodeId, LogId, SegmentId, SessionNumber, UserNumber};
 use crate::model::{RowKind, VectorSpace};
+use crate::simd::Rounded;
 
 /// An open segment.
 pub struct Segment {
@@ -36,6 +37,8 @@ pub struct Segment {
     pub(super) cache: Option<Arc<TextCache>>,
     /// Filled at the first look-up of a user's name.
     pub(super) user_names: OnceLock<Vec<(UserNumber, Arc<[u8]>)>>,
+    /// The centroids, rounded; filled when they are first compared.
+    pub(super) centroids: OnceLock<Rounded>,
     /// Filled at the first look-up of a speaker.
     pub(super) speaker_names: OnceLock<Speakers>,
 }
