@@ -14,11 +14,12 @@ use super::exact::{Exact, RowSlot};
 use super::explain::{Explain, Stopwatch};
 use super::found::{Candidate, Found};
 use super::lexical::PassageSlot;
+use super::nearest;
 use super::plan::{Filters, Plan, Words};
 use super::routed;
 use super::row_test::RowTest;
 use super::rows::RowFilter;
-use super::scan::{Ground, Scan, Waiting};
+use super::scan::{Ground, Scan};
 use super::scorer::{Scorer, source_of};
 use super::slots::SlotPool;
 
@@ -106,7 +107,8 @@ impl<'a, 's> ByWords<'a, 's> {
         let Memory { rows, parts, plan, space, user, .. } = self.memory;
         let filter = RowAdmission { rows, test: &self.test, filters: &plan.filters };
         let options = &plan.routing;
-        let list = routed::by_words(&self.exact, options.lexical_rows.max(2 * depth), &filter);
+        let listed = options.lexical_rows.max(2 * depth);
+        let list = routed::by_words(&self.exact, listed, &filter);
         explain.micros.lexical += watch.lap();
 
         let snapshot = rows.snapshot();
@@ -116,18 +118,20 @@ impl<'a, 's> ByWords<'a, 's> {
         let mut scan = Scan::begin(ground, most, depth, explain)?;
         scan.nearest(options.cells, explain)?;
         let mut weighed = routed::weigh(&mut self.exact, &list, &scan.found(), parts)?;
+        let mut is_widened = false;
         if options.widen && !scan.waiting().is_empty() {
             let has_words = self.exact.scorer.lexical.reached() >= CONFIDENT_ROWS
                 && list.best >= CONFIDENT_COVERAGE;
-            let bar = weighed.bar.filter(|_| has_words);
+            // A row that is in neither list needs this cosine to be among the first.
             let weights = &self.memory.words.weights;
-            let next = weights.lexical * list.next;
-            let is_able = |cell: &Waiting| {
-                bar.is_none_or(|bar| next + weights.vector * cell.direction_cosine() > bar)
-            };
-            if scan.waiting().iter().any(is_able) {
+            let cosine_to_beat = |bar: f32| (bar - weights.lexical * list.next) / weights.vector;
+            let to_beat = weighed.bar.filter(|_| has_words).map(cosine_to_beat);
+            let wanted = nearest::worth_scanning(&scan, to_beat, CONFIDENT_ROWS);
+            is_widened = scan.waiting().iter().any(&wanted);
+            if is_widened {
                 scan.keep(WIDENED_LIST_TIMES * most)?;
-                scan.widen(is_able, explain)?;
+                scan.widen(wanted, explain)?;
+                let list = routed::by_words(&self.exact, WIDENED_LIST_TIMES * listed, &filter);
                 weighed = routed::weigh(&mut self.exact, &list, &scan.found(), parts)?;
             }
         }
@@ -138,7 +142,7 @@ impl<'a, 's> ByWords<'a, 's> {
             let ids = weighed.rows().map(|row| EpisodeId::new(rows.id(row)));
             explain.candidates = Some(ids.collect());
         }
-        let chosen = routed::choose(weighed, depth);
+        let chosen = routed::choose(weighed, depth, is_widened);
         self.candidates = routed::score(&mut self.exact, chosen, depth, &filter)?;
         explain.micros.rerank += watch.lap();
         self.tell(explain);

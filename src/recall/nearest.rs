@@ -8,7 +8,7 @@ use crate::storage::Part;
 use super::explain::Explain;
 use super::plan::rerank_rows;
 use super::rows::ExactScorer;
-use super::scan::{Candidates, Ground, Scan};
+use super::scan::{Candidates, Ground, Scan, Waiting};
 
 /// Candidates for the `depth` rows nearest to the vector.
 ///
@@ -26,15 +26,8 @@ pub(super) fn nearest_rows(
     scan.nearest(first, explain)?;
     if options.widen && !scan.waiting().is_empty() {
         let bar = bar(ground, &scan.found(), depth)?;
-        let expected = |cell: &super::scan::Waiting| match bar {
-            Some(bar) => cell.expected_above(bar, ground.query.len()),
-            None => f32::INFINITY,
-        };
-        let least = tolerable(
-            scan.waiting().iter().map(expected).collect(),
-            EXPECTED_MISS_MAX * depth as f32,
-        );
-        scan.widen(|cell| expected(cell) > least, explain)?;
+        let wanted = worth_scanning(&scan, bar, depth);
+        scan.widen(wanted, explain)?;
     }
     let found = scan.found();
     scan.end(explain);
@@ -58,6 +51,23 @@ fn bar(ground: Ground<'_>, found: &Candidates, depth: usize) -> Result<Option<f3
         return Ok(None);
     }
     Ok(Some(*cosines.select_nth_unstable_by(depth - 1, |a, b| b.total_cmp(a)).1))
+}
+
+/// Which of the cells that are left are to be scanned, so that of `answers` rows few are to be expected in the others:
+/// [`EXPECTED_MISS_MAX`]. `cosine`: what a row needs to be one of them; none when any row may be.
+pub(super) fn worth_scanning(
+    scan: &Scan<'_>,
+    cosine: Option<f32>,
+    answers: usize,
+) -> impl Fn(&Waiting) -> bool + use<> {
+    let dimension = scan.dimension();
+    let expected = move |cell: &Waiting| match cosine {
+        Some(cosine) => cell.expected_above(cosine, dimension),
+        None => f32::INFINITY,
+    };
+    let all = scan.waiting().iter().map(expected).collect();
+    let least = tolerable(all, EXPECTED_MISS_MAX * answers as f32);
+    move |cell| expected(cell) > least
 }
 
 /// The largest of `expected` below which all together come to no more than `most`; less than all when none may be missed.

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::index::UserRows;
 use crate::options::{
     CANDIDATE_ROWS_MIN, CANDIDATE_ROWS_PER_HIT, CONFIDENT_ROWS, EXACT_ROWS_MIN, EXACT_ROWS_PER_HIT,
-    LEXICAL_POOL_ROWS, SPREAD_ROWS_MIN,
+    LEXICAL_POOL_ROWS, SPREAD_ROWS_MIN, WIDENED_CANDIDATE_TIMES,
 };
 use crate::storage::Part;
 
@@ -80,10 +80,12 @@ pub(super) fn weigh(
     Ok(Weighed { rows, bar })
 }
 
-/// The candidates: the best of what was weighed, ascending. `depth`: answers wanted, at least 1.
-pub(super) fn choose(weighed: Weighed, depth: usize) -> Vec<u32> {
+/// The candidates: the best of what was weighed, ascending. `depth`: answers wanted, at least 1. A search that was not sure
+/// looks at more of them: `is_widened`.
+pub(super) fn choose(weighed: Weighed, depth: usize, is_widened: bool) -> Vec<u32> {
     let mut rows = weighed.rows;
-    keep_best(&mut rows, CANDIDATE_ROWS_MIN.max(depth * CANDIDATE_ROWS_PER_HIT));
+    let most = CANDIDATE_ROWS_MIN.max(depth * CANDIDATE_ROWS_PER_HIT);
+    keep_best(&mut rows, if is_widened { WIDENED_CANDIDATE_TIMES * most } else { most });
     let mut chosen: Vec<u32> = rows.into_iter().map(|candidate| candidate.row).collect();
     chosen.sort_unstable();
     chosen

@@ -105,11 +105,6 @@ impl Waiting {
         other.cosine.total_cmp(&self.cosine).then(place(self).cmp(&place(other)))
     }
 
-    /// The cosine of the direction in which the cell lies; its rows are of unit length.
-    pub fn direction_cosine(&self) -> f32 {
-        self.cosine / (1.0 - self.radius * self.radius).max(1e-6).sqrt()
-    }
-
     /// How many rows of the cell are to be expected above `cosine`, were its vectors spread about their mean alike in all
     /// directions, [`CELL_SPREAD`] times as far as they are.
     pub fn expected_above(&self, cosine: f32, dimension: usize) -> f32 {
@@ -228,6 +223,11 @@ impl<'a> Scan<'a> {
         parts.iter().try_for_each(|part| self.cell(*part, &mut counted))?;
         self.scanned = (cells, parts);
         Ok(())
+    }
+
+    /// Values of a vector.
+    pub fn dimension(&self) -> usize {
+        self.ground.query.len()
     }
 
     /// The cells that are left.

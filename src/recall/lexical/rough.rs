@@ -87,8 +87,8 @@ impl Rough {
         (passages.start + 1..passages.end).map(|one| self.sums(one).own).fold(first, f32::max)
     }
 
-    /// The rows of the `most` best passages and those that borrow from them, each once, with their rough sums. Only rows
-    /// that `admits` lets pass.
+    /// The `most` rows of the best passages, where there are so many, and those that borrow from them, each once, with their
+    /// rough sums. Only rows that `admits` lets pass.
     pub fn best(
         &self,
         rows: &UserRows<'_>,
@@ -100,24 +100,20 @@ impl Rough {
             Some(admits) => all.filter(|(_, passage)| admits(rows.row_of(*passage))).collect(),
             None => all.collect(),
         };
-        if most < passages.len() {
-            passages.select_nth_unstable_by(most, |a, b| b.0.total_cmp(&a.0));
-            passages.truncate(most);
-        }
-        // In the order in which they lie.
-        passages.sort_unstable_by_key(|(_, passage)| *passage);
-        let found: Vec<u32> = passages
-            .iter()
-            .enumerate()
-            .map(|(at, (_, passage))| {
-                if let Some((_, ahead)) = passages.get(at + ROWS_AHEAD) {
-                    rows.expect_row_of(*ahead);
-                }
-                rows.row_of(*passage)
-            })
-            .collect();
+        // Long turns have several of the best passages.
+        let (mut count, all) = (most, passages.len());
+        let found = loop {
+            if count < all {
+                passages.select_nth_unstable_by(count, |a, b| b.0.total_cmp(&a.0));
+            }
+            let found = rows_of(rows, &mut passages[..count.min(all)]);
+            if found.chunk_by(|a, b| a == b).count() >= most || count >= all {
+                break found;
+            }
+            count *= 2;
+        };
         let mut seen = NumberSet::new(rows.len());
-        let mut best = Vec::with_capacity(2 * passages.len());
+        let mut best = Vec::with_capacity(2 * found.len());
         for (at, (&(_, passage), &row)) in passages.iter().zip(&found).enumerate() {
             if let Some(ahead) = found.get(at + ROWS_AHEAD) {
                 rows.expect(*ahead);
@@ -137,4 +133,16 @@ impl Rough {
         }
         best
     }
+}
+
+/// The rows of some passages, which are put in the order in which they lie.
+fn rows_of(rows: &UserRows<'_>, passages: &mut [(f32, u32)]) -> Vec<u32> {
+    passages.sort_unstable_by_key(|(_, passage)| *passage);
+    let row = |(at, (_, passage)): (usize, &(f32, u32))| {
+        if let Some((_, ahead)) = passages.get(at + ROWS_AHEAD) {
+            rows.expect_row_of(*ahead);
+        }
+        rows.row_of(*passage)
+    };
+    passages.iter().enumerate().map(row).collect()
 }
