@@ -137,8 +137,10 @@ pub const NORM_RANGE: std::ops::RangeInclusive<f32> = 1e-6..=1e6;
 /// Rows that the 1-bit scan hands to exact re-ranking, at least. Measured on 100,000 short chat turns of 256 values
 /// (`cargo bench --bench codes`): 400 hold 99.1 % of the exact top 10, 500 hold 99.6 %.
 pub const RERANK_ROWS_MIN: usize = 500;
-/// Rows below which a scan reads full vectors and no codes: two 64 KiB blocks of 256-d vectors cost less than the
-/// detour. A stated guess, see `benches/scan.rs`.
+/// The rows of that measurement. Out of other numbers the fourth root of their share is re-ranked (`benches/filtered`).
+pub const RERANK_MEASURED_ROWS: usize = 100_000;
+/// Rows, of a user or of those in a cell that pass the filters, below which a scan reads full vectors and no codes: about as
+/// many would be re-ranked.
 pub const EXACT_SCAN_ROWS_MAX: usize = 512;
 /// Vectors that must be at hand before the mean of a vector space is fixed and codes are written. Below, rows are
 /// scored exactly. A stated guess: the mean of 1,024 unit vectors is off by about 3 % of their spread.
@@ -235,6 +237,6 @@ pub const CANDIDATE_ROWS_PER_HIT: usize = 8;
 pub const WIDENED_LIST_TIMES: usize = 5;
 /// How many times as many of them are scored with their neighbours then.
 pub const WIDENED_CANDIDATE_TIMES: usize = 3;
-/// Share of the question that the best row covers with its words, roughly, below which words are too few to go by. Of the
-/// signals tried coverage tells best whether routing misses (recall pipeline, section 7).
-pub const CONFIDENT_COVERAGE: f32 = 0.6;
+/// Share of the question that the best row covers with its words, roughly, below which words are too few to go by; a row
+/// that has each word once covers about half. Of the signals tried coverage tells best whether routing misses (recall pipeline, section 7).
+pub const CONFIDENT_COVERAGE: f32 = 0.45;

@@ -17,8 +17,12 @@ const DAYS: usize = 730;
 /// Days with talk come in bursts: this many of a user's sessions follow one another within a week.
 const BURST: usize = 6;
 /// The length of what is added to a topic's direction for a turn, and to a group's for a topic.
-const TURN_NOISE: f32 = 0.8;
+const TURN_NOISE: f32 = 0.4;
 const TOPIC_NOISE: f32 = 1.2;
+/// Directions in which the turns of a topic differ most, as those of real embeddings do.
+const TOPIC_DIRECTIONS: usize = 16;
+/// At most so far along each.
+const ALONG_STEP: f32 = 0.35;
 /// And to a turn's for a question.
 const QUESTION_NOISE: f32 = 0.5;
 
@@ -55,6 +59,8 @@ impl Store {
         let topic =
             |at: usize, random: &mut Random| moved(&groups[at % GROUPS], TOPIC_NOISE, random);
         let topics: Vec<Vec<f32>> = (0..TOPICS).map(|at| topic(at, &mut random)).collect();
+        let mut along = || (0..TOPIC_DIRECTIONS).map(|_| direction(&mut random)).collect();
+        let along: Vec<Vec<Vec<f32>>> = (0..TOPICS).map(|_| along()).collect();
         // Zipf: of user n one in n + 1 of what the first says.
         let shares: Vec<f64> = (1..=USERS).map(|rank| 1.0 / rank as f64).collect();
         let whole: f64 = shares.iter().sum();
@@ -74,7 +80,15 @@ impl Store {
                 let hour = random.below(14 * 3600) as i64 * 1_000_000;
                 let start = FIRST_TIME + (day + session % BURST) as i64 * DAY_MICROS + hour;
                 for turn in 0..SESSION.min(end - rows.len()) {
-                    let vector = moved(&topics[topic], TURN_NOISE, &mut random);
+                    let mut vector = topics[topic].clone();
+                    for along in &along[topic] {
+                        let step = (random.below(2001) as f32 / 1000.0 - 1.0) * ALONG_STEP;
+                        vector
+                            .iter_mut()
+                            .zip(along)
+                            .for_each(|(value, along)| *value += step * along);
+                    }
+                    let vector = moved(&vector, TURN_NOISE, &mut random);
                     let time = start + turn as i64 * 45_000_000;
                     rows.push(Row { user, session, time, vector, topic });
                 }

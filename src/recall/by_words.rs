@@ -14,12 +14,11 @@ use super::exact::{Exact, RowSlot};
 use super::explain::{Explain, Stopwatch};
 use super::found::{Candidate, Found};
 use super::lexical::PassageSlot;
-use super::nearest;
 use super::plan::{Filters, Plan, Words};
 use super::routed;
 use super::row_test::RowTest;
 use super::rows::RowFilter;
-use super::scan::{Ground, Scan};
+use super::scan::{Ground, Scan, Waiting};
 use super::scorer::{Scorer, source_of};
 use super::slots::SlotPool;
 
@@ -122,11 +121,13 @@ impl<'a, 's> ByWords<'a, 's> {
         if options.widen && !scan.waiting().is_empty() {
             let has_words = self.exact.scorer.lexical.reached() >= CONFIDENT_ROWS
                 && list.best >= CONFIDENT_COVERAGE;
-            // A row that is in neither list needs this cosine to be among the first.
+            // A cell may hold a row that is one of the first, and that the lists miss, when its direction says so.
             let weights = &self.memory.words.weights;
-            let cosine_to_beat = |bar: f32| (bar - weights.lexical * list.next) / weights.vector;
-            let to_beat = weighed.bar.filter(|_| has_words).map(cosine_to_beat);
-            let wanted = nearest::worth_scanning(&scan, to_beat, CONFIDENT_ROWS);
+            let next = weights.lexical * list.next;
+            let bar = weighed.bar.filter(|_| has_words);
+            let wanted = |cell: &Waiting| {
+                bar.is_none_or(|bar| next + weights.vector * cell.direction_cosine() > bar)
+            };
             is_widened = scan.waiting().iter().any(&wanted);
             if is_widened {
                 scan.keep(WIDENED_LIST_TIMES * most)?;

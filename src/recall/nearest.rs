@@ -8,7 +8,7 @@ use crate::storage::Part;
 use super::explain::Explain;
 use super::plan::rerank_rows;
 use super::rows::ExactScorer;
-use super::scan::{Candidates, Ground, Scan, Waiting};
+use super::scan::{Candidates, Ground, Scan, Waiting, rows_of};
 
 /// Candidates for the `depth` rows nearest to the vector.
 ///
@@ -20,7 +20,7 @@ pub(super) fn nearest_rows(
     depth: usize,
     explain: &mut Explain,
 ) -> Result<Candidates> {
-    let most = rerank_rows(depth);
+    let most = rerank_rows(depth, rows_of(ground.parts));
     let mut scan = Scan::begin(ground, most, depth, explain)?;
     let first = options.cells.max(scan.waiting().len() / FIRST_CELLS_SHARE);
     scan.nearest(first, explain)?;
@@ -55,7 +55,7 @@ fn bar(ground: Ground<'_>, found: &Candidates, depth: usize) -> Result<Option<f3
 
 /// Which of the cells that are left are to be scanned, so that of `answers` rows few are to be expected in the others:
 /// [`EXPECTED_MISS_MAX`]. `cosine`: what a row needs to be one of them; none when any row may be.
-pub(super) fn worth_scanning(
+fn worth_scanning(
     scan: &Scan<'_>,
     cosine: Option<f32>,
     answers: usize,

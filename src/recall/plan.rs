@@ -6,8 +6,8 @@ use crate::encode::Embedder;
 use crate::error::{Error, Result};
 use crate::model::{Record, VectorSpace, parse_metadata};
 use crate::options::{
-    BUDGET_RANKS_MAX, RERANK_ROWS_MIN, RERANK_ROWS_PER_HIT, RecallOptions, RoutingOptions,
-    TEXT_BYTES_MAX, TOP_K_DEFAULT, TOP_K_MAX,
+    BUDGET_RANKS_MAX, RERANK_MEASURED_ROWS, RERANK_ROWS_MIN, RERANK_ROWS_PER_HIT, RecallOptions,
+    RoutingOptions, TEXT_BYTES_MAX, TOP_K_DEFAULT, TOP_K_MAX,
 };
 use crate::time::{Timestamp, ZonedTime};
 
@@ -137,9 +137,12 @@ impl Plan {
     }
 }
 
-/// Rows that the scan of codes hands to exact re-ranking for `depth` answers.
-pub(super) fn rerank_rows(depth: usize) -> usize {
-    RERANK_ROWS_MIN.max(depth.saturating_mul(RERANK_ROWS_PER_HIT))
+/// Rows that the scan of codes hands to exact re-ranking for `depth` answers out of `rows` rows: the fewer there are, the
+/// farther apart lie the best.
+pub(super) fn rerank_rows(depth: usize, rows: usize) -> usize {
+    let share = (rows as f64 / RERANK_MEASURED_ROWS as f64).sqrt().sqrt().clamp(0.25, 2.0);
+    let most = RERANK_ROWS_MIN.max(depth.saturating_mul(RERANK_ROWS_PER_HIT));
+    (most as f64 * share) as usize
 }
 
 fn top_k(query: &Query) -> Result<usize> {
@@ -311,7 +314,10 @@ mod tests {
 
     #[test]
     fn more_answers_re_rank_more_rows() {
-        assert_eq!((rerank_rows(10), rerank_rows(100)), (RERANK_ROWS_MIN, 4000));
+        let of = |depth| rerank_rows(depth, RERANK_MEASURED_ROWS);
+        assert_eq!((of(10), of(100)), (RERANK_ROWS_MIN, 4000));
+        let from = |rows| rerank_rows(10, rows);
+        assert!(from(10) > 100 && from(6_250) == RERANK_ROWS_MIN / 2 && from(usize::MAX) < 1001);
         assert_eq!(plan(Query::text("known").max_tokens(9)).unwrap().top_k, BUDGET_RANKS_MAX);
     }
 }

@@ -1,22 +1,22 @@
 //! Chooses candidates: one pass over the codes of a user's cells, with the filters inside it, so that as many
 //! candidates come out as pass the filters, up to the number asked for.
 
+mod cells;
+
+use std::cell::OnceCell;
 use std::cmp::Ordering;
 use std::collections::HashSet;
-use std::ops::Range;
-use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ids::SegmentId;
-use crate::model::{Record, VectorSpace};
+use crate::model::VectorSpace;
 use crate::options::{CELL_SPREAD, EXACT_SCAN_ROWS_MAX};
-use crate::simd::{Best, CodeQuery, Codec, Rounded, Scored};
-use crate::storage::dead::DeadRows;
-use crate::storage::segment::{ROW_HAS_VECTOR, Segment};
+use crate::simd::{Best, CodeQuery, Rounded, Scored};
 use crate::storage::{Part, Snapshot};
 
 use super::explain::Explain;
 use super::rows::{ExactScorer, Place, RowFilter};
+use cells::has_codes;
 
 /// Rows worth scoring.
 pub(super) struct Candidates {
@@ -73,7 +73,8 @@ pub(super) struct Ground<'a> {
 /// A scan under way: which cells are left, and the best rows of the others.
 pub(super) struct Scan<'a> {
     ground: Ground<'a>,
-    codes: Option<CodeQuery>,
+    /// Made when the first codes are scanned.
+    codes: OnceCell<CodeQuery>,
     scorer: ExactScorer<'a>,
     /// Named by their places: which of two equal estimates is taken decides nothing.
     by_code: Best,
@@ -82,6 +83,8 @@ pub(super) struct Scan<'a> {
     waiting: Vec<Waiting>,
     /// The cells of clusters that were, and the parts without clusters that were scanned by codes.
     scanned: (Vec<Waiting>, Vec<u32>),
+    /// Whether there are so few rows that all are compared by their vectors.
+    is_small: bool,
     segments: HashSet<SegmentId>,
     segments_visited: HashSet<SegmentId>,
 }
@@ -103,6 +106,11 @@ impl Waiting {
     fn order(&self, other: &Waiting) -> Ordering {
         let place = |cell: &Waiting| (cell.part, cell.number);
         other.cosine.total_cmp(&self.cosine).then(place(self).cmp(&place(other)))
+    }
+
+    /// The cosine of the direction in which the cell lies; its rows are of unit length.
+    pub fn direction_cosine(&self) -> f32 {
+        self.cosine / (1.0 - self.radius * self.radius).max(1e-6).sqrt()
     }
 
     /// How many rows of the cell are to be expected above `cosine`, were its vectors spread about their mean alike in all
@@ -133,12 +141,13 @@ impl<'a> Scan<'a> {
     ) -> Result<Scan<'a>> {
         let mut scan = Scan {
             ground,
-            codes: ground.snapshot.codec().map(|codec| codec.query(ground.query)),
+            codes: OnceCell::new(),
             scorer: ExactScorer::new(ground.query, ground.space),
             by_code: Best::new(most),
             exact: BestPlaces::new(depth),
             waiting: Vec::new(),
             scanned: (Vec::new(), Vec::new()),
+            is_small: rows_of(ground.parts) < EXACT_SCAN_ROWS_MAX,
             segments: HashSet::new(),
             segments_visited: HashSet::new(),
         };
@@ -253,157 +262,15 @@ impl<'a> Scan<'a> {
         explain.segments_skipped = skipped as u64;
         explain.cells_passed_over += self.waiting.len() as u64;
     }
-
-    fn log(&mut self, part: u32, records: &[Arc<Record>], explain: &mut Explain) -> Result<()> {
-        for (row, record) in (0..).zip(records) {
-            if !record.vector.is_empty() && self.ground.filter.passes_record(record)? {
-                self.score(&record.vector, record.id.get(), Place { part, row }, explain)?;
-            }
-        }
-        explain.log_rows += records.len() as u64;
-        Ok(())
-    }
-
-    fn cell(&mut self, part: u32, explain: &mut Explain) -> Result<()> {
-        let Part::Cell { segment, rows, times, dead, .. } = &self.ground.parts[part as usize]
-        else {
-            unreachable!("a part with rows of a segment");
-        };
-        self.segments.insert(segment.id());
-        if !self.ground.filter.may_pass(*times) {
-            explain.cells_skipped += 1;
-            return Ok(());
-        }
-        explain.cells_visited += 1;
-        self.segments_visited.insert(segment.id());
-        let cell = Cell { segment, rows: rows.clone(), dead, part };
-        let has_codes = has_codes(segment, self.ground.snapshot.codec());
-        if !has_codes || rows.len() < EXACT_SCAN_ROWS_MAX {
-            self.cell_exactly(&cell, explain)
-        } else {
-            self.scanned.1.push(part);
-            self.cell_by_codes(&cell, explain)
-        }
-    }
-
-    /// Estimates every row of a cluster by its code. There are no filters but life and expiry.
-    fn cluster(&mut self, waiting: &Waiting, explain: &mut Explain) -> Result<()> {
-        let part = waiting.part;
-        let Part::Cell { segment, rows, dead, clusters, .. } = &self.ground.parts[part as usize]
-        else {
-            unreachable!("a part with clusters");
-        };
-        let Some(query) = &self.codes else { unreachable!("clusters come with codes") };
-        explain.cells_visited += 1;
-        self.segments_visited.insert(segment.id());
-        let entries = clusters.1[waiting.number as usize].entries.clone();
-        let members = segment.cluster_rows(entries.clone())?;
-        let (codes, factors) = segment.cluster_codes(entries)?;
-        let live = self.ground.filter.cell(segment, dead, rows.clone())?;
-        let flags = segment.flags_column(rows.clone())?;
-        let mut is_foreign = false;
-        query.select(codes, factors, &mut self.by_code, |entry| {
-            let row = u32::from_le_bytes(members[entry]);
-            if !rows.contains(&row) {
-                is_foreign = true;
-                return None;
-            }
-            let index = (row - rows.start) as usize;
-            let passes = flags[index] & ROW_HAS_VECTOR != 0 && live.passes(index, flags[index]);
-            passes.then_some((u64::from(part), row))
-        });
-        if is_foreign {
-            return Err(Error::corrupt("cluster holds a row that is not its user's")
-                .in_file(segment.path()));
-        }
-        explain.rows_by_code += members.len() as u64;
-        explain.bytes_touched += (codes.len() + size_of_val(factors)) as u64;
-        Ok(())
-    }
 }
 
-/// Whether the codes of `segment` can be scanned with `codec`. A segment written before the mean of the space was
-/// fixed has none.
-fn has_codes(segment: &Segment, codec: Option<&Arc<Codec>>) -> bool {
-    codec.is_some_and(|codec| segment.code_bytes() == Some(codec.code_bytes()))
-}
-
-/// A cell to scan.
-struct Cell<'a> {
-    segment: &'a Segment,
-    rows: Range<u32>,
-    dead: &'a DeadRows,
-    part: u32,
-}
-
-impl Scan<'_> {
-    /// Estimates every row of a cell by its code; asks the filters only about rows that may be among the best.
-    fn cell_by_codes(&mut self, cell: &Cell<'_>, explain: &mut Explain) -> Result<()> {
-        let rows = &cell.rows;
-        let (Some(query), Some(codes), Some(factors)) =
-            (&self.codes, cell.segment.codes(rows.clone())?, cell.segment.factors(rows.clone())?)
-        else {
-            return self.cell_exactly(cell, explain);
-        };
-        // The whole columns at once: a row that may be among the best is looked up without checking its blocks anew.
-        let live = self.ground.filter.cell(cell.segment, cell.dead, rows.clone())?;
-        let flags = cell.segment.flags_column(rows.clone())?;
-        let mut failed = None;
-        query.select(codes, factors, &mut self.by_code, |index| {
-            if flags[index] & ROW_HAS_VECTOR == 0 || !live.passes(index, flags[index]) {
-                return None;
-            }
-            let row = rows.start + index as u32;
-            match self.ground.filter.passes_metadata(cell.segment, row) {
-                Ok(true) => {}
-                Ok(false) => return None,
-                Err(error) => {
-                    failed.get_or_insert(error);
-                    return None;
-                }
-            }
-            Some((u64::from(cell.part), row))
-        });
-        if let Some(error) = failed {
-            return Err(error);
-        }
-        explain.rows_by_code += rows.len() as u64;
-        explain.bytes_touched += (codes.len() + size_of_val(factors)) as u64;
-        Ok(())
-    }
-
-    /// Scores every row of a cell exactly.
-    fn cell_exactly(&mut self, cell: &Cell<'_>, explain: &mut Explain) -> Result<()> {
-        for row in cell.rows.clone() {
-            if let Some(name) = name_of(self.ground.filter, cell, row)? {
-                let vector = vector_of(cell.segment, row)?;
-                self.score(vector, name, Place { part: cell.part, row }, explain)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn score(&mut self, vector: &[u8], id: u64, place: Place, explain: &mut Explain) -> Result<()> {
-        let score = self.scorer.score(vector).map_err(|error| error.of(id))?;
-        self.exact.push(score, id, place);
-        explain.rows_exact += 1;
-        explain.rows_exact_at_once += 1;
-        explain.bytes_touched += self.ground.space.vector_bytes() as u64;
-        Ok(())
-    }
-}
-
-/// The id of a row that has a vector, is live and passes the filters.
-fn name_of(filter: &RowFilter<'_>, cell: &Cell<'_>, row: u32) -> Result<Option<u64>> {
-    if !cell.segment.has_vector(row)? || !filter.passes(cell.segment, cell.dead, row)? {
-        return Ok(None);
-    }
-    Ok(Some(cell.segment.id_of(row)?.get()))
-}
-
-/// The stored vector of a row that has one.
-fn vector_of(segment: &Segment, row: u32) -> Result<&[u8]> {
-    segment.vector(row)?.ok_or_else(|| Error::corrupt("row without the vector that its flags name"))
+/// Rows of the segments, dead ones included.
+pub(super) fn rows_of(parts: &[Part<'_>]) -> usize {
+    let rows = |part: &Part<'_>| match part {
+        Part::Cell { rows, .. } => rows.len(),
+        Part::Log { .. } => 0,
+    };
+    parts.iter().map(rows).sum()
 }
 
 #[cfg(test)]
