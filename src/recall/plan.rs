@@ -140,7 +140,7 @@ impl Plan {
 /// Rows that the scan of codes hands to exact re-ranking for `depth` answers out of `rows` rows: the fewer there are, the
 /// farther apart lie the best.
 pub(super) fn rerank_rows(depth: usize, rows: usize) -> usize {
-    let share = (rows as f64 / RERANK_MEASURED_ROWS as f64).sqrt().sqrt().clamp(0.25, 2.0);
+    let share = (rows as f64 / RERANK_MEASURED_ROWS as f64).sqrt().sqrt().clamp(0.6, 2.0);
     let most = RERANK_ROWS_MIN.max(depth.saturating_mul(RERANK_ROWS_PER_HIT));
     (most as f64 * share) as usize
 }
@@ -317,7 +317,7 @@ mod tests {
         let of = |depth| rerank_rows(depth, RERANK_MEASURED_ROWS);
         assert_eq!((of(10), of(100)), (RERANK_ROWS_MIN, 4000));
         let from = |rows| rerank_rows(10, rows);
-        assert!(from(10) > 100 && from(6_250) == RERANK_ROWS_MIN / 2 && from(usize::MAX) < 1001);
+        assert_eq!((from(10), from(50_000), from(usize::MAX)), (300, 420, 1000));
         assert_eq!(plan(Query::text("known").max_tokens(9)).unwrap().top_k, BUDGET_RANKS_MAX);
     }
 }
