@@ -110,7 +110,7 @@ fn decode_block(bytes: &[u8], mut next: u64, out: &mut [Posting]) -> Option<u64>
                 if more == 1 && high == 0 {
                     return None;
                 }
-                let value = u64::from(low & 0x7f) | (u64::from(high) << 7) * more;
+                let value = u64::from(low & 0x7f) | ((u64::from(high) << 7) * more);
                 (value, at + 1 + more as usize)
             }
             _ => take_varint(bytes, at)?,
