@@ -8,7 +8,8 @@ use std::cell::RefCell;
 use zstd::bulk::{Compressor, Decompressor};
 
 use super::cache::{BlockKey, TextCache};
-use super::format::{self, BLOCK_ENTRY_BYTES, Input, PLACE_BYTES};
+use super::format::{self, BLOCK_ENTRY_BYTES, PLACE_BYTES};
+use super::input::Input;
 use crate::error::{Error, Result};
 use crate::ids::UserNumber;
 

@@ -5,8 +5,9 @@
 
 use super::blocks::{self, BLOCK_BYTES, BODY_BYTES_MAX, BlockEntry, BodyPlace};
 use super::cache::TextCache;
-use super::format::{BLOCK_ENTRY_BYTES, Section};
+use super::format::BLOCK_ENTRY_BYTES;
 use super::reader::Segment;
+use super::section::Section;
 use crate::error::{Error, Result};
 use crate::model::Body;
 use crate::storage::wire;

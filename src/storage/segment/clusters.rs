@@ -7,8 +7,10 @@
 use std::ops::Range;
 
 use super::columns::Columns;
-use super::format::{CLUSTER_BYTES, CLUSTER_SECTIONS, Input, Section};
+use super::format::CLUSTER_BYTES;
+use super::input::Input;
 use super::reader::Segment;
+use super::section::{CLUSTER_SECTIONS, Section};
 use super::sections::SectionWriter;
 use super::writer::Codes;
 use super::{Cell, RowSource, SegmentInput};

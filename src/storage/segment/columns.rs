@@ -7,7 +7,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::format::{self, CHECK_BYTES, Entry, Footer, OWN_CHECKSUMS, Section};
+use super::format::{self, CHECK_BYTES, Entry, Footer, OWN_CHECKSUMS};
+use super::section::Section;
 use crate::error::{Error, Result};
 use crate::storage::vfs::Map;
 

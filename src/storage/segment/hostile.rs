@@ -2,7 +2,8 @@
 
 use super::Segment;
 use super::blocks::BodyPlace;
-use super::format::{CHECK_BYTES, Footer, Header, OWN_CHECKSUMS, Section};
+use super::format::{CHECK_BYTES, Footer, Header, OWN_CHECKSUMS};
+use super::section::Section;
 use super::tests::{Contents, DIMENSION, Random, codec, input, open, random_rows, read_all};
 use super::tests::{space, write};
 use crate::error::ErrorKind;

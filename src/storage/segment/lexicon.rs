@@ -5,9 +5,10 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use super::format::{LEXICON_BYTES, Section};
+use super::format::LEXICON_BYTES;
 use super::postings::{Postings, take_varint};
 use super::reader::Segment;
+use super::section::Section;
 use crate::error::{Error, Result};
 use crate::ids::UserNumber;
 use crate::model::TERM_BYTES_MAX;

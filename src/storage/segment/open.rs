@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::clusters;
 use super::columns::Columns;
-use super::format::{self, CELL_BYTES, Footer, Header, OWN_CHECKSUMS, Section};
+use super::format::{self, CELL_BYTES, Footer, Header, OWN_CHECKSUMS};
 use super::reader::Segment;
+use super::section::Section;
 use super::tables::{self, Info};
 use crate::error::{Error, Result};
 use crate::ids::SegmentId;

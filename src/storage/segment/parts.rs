@@ -1,7 +1,7 @@
 //! What the bytes of a segment are spent on.
 
-use super::format::Section;
 use super::reader::Segment;
+use super::section::Section;
 
 /// Bytes of segments by what they hold; together they are the whole files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,8 +4,9 @@
 
 use std::ops::Range;
 
-use super::format::{PASSAGE_LENGTH_BYTES, ROW_HAS_TIME, Section};
+use super::format::{PASSAGE_LENGTH_BYTES, ROW_HAS_TIME};
 use super::reader::Segment;
+use super::section::Section;
 use crate::error::Result;
 use crate::ids::UserNumber;
 use crate::model::{HEAD_HALF_TERMS_MAX, RowKind, RowTerms, Shape};

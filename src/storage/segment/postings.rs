@@ -5,8 +5,8 @@
 
 use crate::model::Frequencies;
 
-use super::format::Section;
 use super::reader::Segment;
+use super::section::Section;
 use crate::error::{Error, Result};
 use std::ops::Range;
 

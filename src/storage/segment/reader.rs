@@ -11,7 +11,9 @@ use std::sync::{Arc, OnceLock};
 use super::cache::TextCache;
 use super::clusters::Cluster;
 use super::columns::Columns;
-use super::format::{ROW_HAS_VECTOR, Section};
+use super::format::ROW_HAS_VECTOR;
+use super::rows::Rows;
+use super::section::Section;
 use super::speakers::Speakers;
 use super::tables::{self, CodecParameters, Info, Names};
 use super::{Cell, RowHead, Tombstone};
@@ -359,32 +361,6 @@ impl fmt::Debug for Segment {
             .finish_non_exhaustive()
     }
 }
-
-/// Rows of one episode, ascending by version.
-#[derive(Clone, Debug)]
-pub struct Rows<'a> {
-    rows: std::slice::Iter<'a, [u8; 4]>,
-}
-
-impl Iterator for Rows<'_> {
-    type Item = u32;
-
-    fn next(&mut self) -> Option<u32> {
-        self.rows.next().map(|row| u32::from_le_bytes(*row))
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.rows.size_hint()
-    }
-}
-
-impl DoubleEndedIterator for Rows<'_> {
-    fn next_back(&mut self) -> Option<u32> {
-        self.rows.next_back().map(|row| u32::from_le_bytes(*row))
-    }
-}
-
-impl ExactSizeIterator for Rows<'_> {}
 
 /// The first number of `range` for which `before` is false; it must be true for all below and false above.
 fn partition_point(range: Range<u32>, mut before: impl FnMut(u32) -> Result<bool>) -> Result<u32> {

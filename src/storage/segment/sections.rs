@@ -2,7 +2,8 @@
 //!
 //! Invariant: every byte is written once, in order; a 64 KiB block is hashed before it leaves the buffer.
 
-use super::format::{ALIGNMENT, CHECK_BYTES, Entry, Footer, OWN_CHECKSUMS, Section};
+use super::format::{ALIGNMENT, CHECK_BYTES, Entry, Footer, OWN_CHECKSUMS};
+use super::section::Section;
 use crate::error::{Error, Result};
 use crate::storage::vfs::VfsFile;
 

@@ -7,8 +7,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::RowSource;
-use super::format::{Input, Section};
+use super::input::Input;
 use super::reader::Segment;
+use super::section::Section;
 use crate::error::{Error, Result};
 use crate::ids::UserNumber;
 use crate::options::NAME_BYTES_MAX;

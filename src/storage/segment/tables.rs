@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use super::format::{CELL_BYTES, Input, TOMBSTONE_BYTES};
+use super::format::{CELL_BYTES, TOMBSTONE_BYTES};
+use super::input::Input;
 use super::{Cell, Counts, SegmentInput, Tombstone};
 use crate::error::Result;
 use crate::ids::{EpisodeId, LogId, SegmentId, SessionNumber, UserNumber};

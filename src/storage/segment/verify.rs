@@ -7,8 +7,9 @@ use std::ops::Range;
 
 use super::Cell;
 use super::blocks::{self, BLOCK_BYTES, BodyPlace};
-use super::format::{self, Section};
+use super::format;
 use super::reader::Segment;
+use super::section::Section;
 use super::tables::Names;
 use crate::error::{Error, Result};
 use crate::ids::{SessionNumber, UserNumber};

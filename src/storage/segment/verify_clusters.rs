@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use super::clusters::Cluster;
-use super::format::Section;
 use super::reader::Segment;
+use super::section::Section;
 use super::verify::Findings;
 use crate::error::Result;
 

@@ -3,9 +3,9 @@
 //! Invariants: each list is decoded once; memory grows with the passages of one user.
 
 use super::Cell;
-use super::format::Section;
 use super::passages::PassageLength;
 use super::reader::Segment;
+use super::section::Section;
 use super::verify::Findings;
 use crate::error::Result;
 use crate::ids::UserNumber;

@@ -6,9 +6,10 @@
 
 use super::blocks::BlockWriter;
 use super::clusters;
-use super::format::{Header, OWN_CHECKSUMS, ROW_EXPIRES, ROW_HAS_TIME, ROW_HAS_VECTOR, Section};
+use super::format::{Header, OWN_CHECKSUMS, ROW_EXPIRES, ROW_HAS_TIME, ROW_HAS_VECTOR};
 use super::lexical_writer::LexiconWriter;
 use super::passages::PassageLength;
+use super::section::Section;
 use super::sections::SectionWriter;
 use super::speakers::SpeakerColumn;
 use super::tables::{self, CODE_BYTES_MAX, Info};
